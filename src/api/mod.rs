@@ -1,0 +1,3 @@
+//! The types that users write: one folder per kind, one file per version. Nothing here holds a client.
+
+pub mod my_proxy;

@@ -1,0 +1,1 @@
+//! MyProxy: an nginx that proxies.

@@ -1,0 +1,56 @@
+//! The command line: one file per subcommand, the only readers of arguments and environment.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub mod bundle;
+pub mod catalog;
+pub mod generate;
+pub mod instance;
+pub mod run;
+
+/// Runs data services on Kubernetes, and packages operators for OLM.
+#[derive(Debug, Parser)]
+#[command(name = "roadstead", version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the operator.
+    Run(Box<run::Args>),
+    /// Run inside an operand's container.
+    Instance(instance::Args),
+    /// Write crds/ and config/ from the types in this crate.
+    Generate(generate::Args),
+    /// Make and check OLM bundles.
+    Bundle(bundle::Args),
+    /// Make and check file-based catalogs.
+    Catalog(catalog::Args),
+}
+
+/// Parses the arguments, runs the subcommand, and turns its outcome into an exit code.
+///
+/// An error is printed once, on standard error, as one line with its causes; usage errors exit with 2 (clap's own), all others with 1.
+pub fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::main(*args),
+        Command::Instance(args) => instance::main(args),
+        Command::Generate(args) => generate::main(args),
+        Command::Bundle(args) => bundle::main(args),
+        Command::Catalog(args) => catalog::main(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("roadstead: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a subcommand returns: nothing, or an error whose text is fit for a person.
+pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;

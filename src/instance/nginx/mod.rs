@@ -1,0 +1,1 @@
+//! nginx under supervision: check, drain, reload, graceful stop.

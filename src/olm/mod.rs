@@ -1,0 +1,1 @@
+//! ClusterServiceVersion, bundle and catalog. Works on manifests and knows no kind of ours, so it serves any operator.

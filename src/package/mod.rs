@@ -1,0 +1,1 @@
+//! What this product ships: its own Deployment, RBAC, samples and base ClusterServiceVersion, built from the types.

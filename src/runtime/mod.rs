@@ -1,0 +1,1 @@
+//! What any operator needs. Nothing here knows a kind.
