@@ -1,0 +1,94 @@
+# What people type. Every target prints what it does; `make` alone lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION  ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+REGISTRY ?= registry.roadstead.dev
+IMG         ?= $(REGISTRY)/roadstead-operator:v$(VERSION)
+BUNDLE_IMG  ?= $(REGISTRY)/roadstead-bundle:v$(VERSION)
+CATALOG_IMG ?= $(REGISTRY)/roadstead-catalog:latest
+
+# docker, podman or buildah, whichever is there first
+CONTAINER_TOOL ?= $(firstword $(foreach tool,docker podman buildah,$(if $(shell command -v $(tool) 2>/dev/null),$(tool))))
+KUBECTL        ?= kubectl
+# `local` is the cluster of hack/cluster; `existing` is whatever KUBECONFIG leads to
+CLUSTER        ?= local
+
+# Programs, images and compiled crates outlive the checkout, so that a fresh clone is quick on a warm machine
+export ROADSTEAD_CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/roadstead
+export CARGO_TARGET_DIR ?= $(ROADSTEAD_CACHE)/target
+export CLUSTER REGISTRY CONTAINER_TOOL
+
+TARGET    := x86_64-unknown-linux-gnu
+ROADSTEAD := cargo run --quiet --
+API_TESTS := $(patsubst tests/%.rs,--test %,$(wildcard tests/*_apiserver.rs) $(wildcard tests/runtime_*.rs))
+PURE_TESTS := $(filter-out $(API_TESTS) --test e2e,$(patsubst tests/%.rs,--test %,$(wildcard tests/*.rs)))
+
+##@ See it
+.PHONY: demo down help
+demo: ## Install from a catalog, run a proxy, be upgraded under load. CLUSTER=existing REGISTRY=... uses your own cluster
+	@hack/demo
+down: ## Stop the local cluster and leave nothing behind
+	@hack/cluster/cluster down
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Develop
+.PHONY: check test soak fmt manifests generate build build-static run
+check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
+	@hack/stage "format"       cargo fmt --check
+	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
+	@hack/stage "pure tests"   cargo test --quiet --lib --bins $(PURE_TESTS)
+	@hack/stage "generated files" $(ROADSTEAD) generate --check
+test: check ## Every promise once: pure, on a real API server, end to end on the local cluster
+	@hack/stage "cluster programs" hack/cluster/cluster programs
+	@hack/stage "dependencies" hack/deny
+	@hack/stage "API server tests" cargo test --quiet $(API_TESTS)
+	@hack/stage "end to end"   hack/e2e
+soak: ## Figures with repetitions, long runs: make soak PART=all|lease|upgrade RUNS=5; written to docs/figures/
+	@hack/soak
+fmt: ## Format the code
+	cargo fmt
+manifests generate: ## Write crds/ and config/ from the types
+	$(ROADSTEAD) generate
+build: ## Build the binary for this machine
+	cargo build
+build-static: ## Build the static binary that the image holds, as dist/roadstead
+	@hack/build-static
+run: install ## Run the operator here, against the cluster of the current kubeconfig (under a debugger: rust-gdb --args)
+	$(ROADSTEAD) run --leader-elect=false --log-format=text $(ARGS)
+
+##@ Images
+.PHONY: docker-build docker-push bundle bundle-build bundle-push catalog-build catalog-push
+docker-build: build-static ## Build the operator's image: IMG=...
+	$(CONTAINER_TOOL) build -f Dockerfile -t $(IMG) .
+docker-push: ## Push it: IMG=...
+	$(CONTAINER_TOOL) push $(IMG)
+bundle: manifests ## Write bundle/ and catalog/ for VERSION
+	$(ROADSTEAD) bundle generate --version $(VERSION) --image $(IMG)
+	$(ROADSTEAD) catalog generate --bundle-image $(BUNDLE_IMG)
+bundle-build: ## Build the bundle's image: BUNDLE_IMG=...
+	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+bundle-push: ## Push it: BUNDLE_IMG=...
+	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
+catalog-build: ## Build the catalog's image: CATALOG_IMG=...
+	$(CONTAINER_TOOL) build -f catalog.Dockerfile -t $(CATALOG_IMG) .
+catalog-push: ## Push it: CATALOG_IMG=...
+	$(CONTAINER_TOOL) push $(CATALOG_IMG)
+
+##@ Deploy without OLM
+.PHONY: install uninstall deploy undeploy
+install: ## Install the CRDs into the current cluster
+	$(KUBECTL) apply --server-side -f crds/
+uninstall: ## Delete the CRDs, and with them every object of theirs
+	$(KUBECTL) delete --ignore-not-found -f crds/
+deploy: ## Install the CRDs and the operator: IMG=...
+	@hack/deploy $(IMG)
+undeploy: ## Remove the operator; CRDs, objects and what they run stay
+	$(KUBECTL) delete --ignore-not-found -k config/manager -k config/rbac
+
+##@ Release
+.PHONY: release
+release: ## Make VERSION the next release: version, bundle/, catalog/, config/
+	$(ROADSTEAD) release $(VERSION)
