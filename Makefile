@@ -35,7 +35,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Develop
-.PHONY: check test soak fmt manifests generate build build-static run
+.PHONY: check test soak deny fmt manifests generate build build-static run
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	@hack/stage "format"       cargo fmt --check
 	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
@@ -43,11 +43,13 @@ check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	@hack/stage "generated files" $(ROADSTEAD) generate --check
 test: check ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
-	@hack/stage "dependencies" hack/deny
+	@hack/stage "dependencies"   hack/deny
 	@hack/stage "API server tests" cargo test --quiet $(API_TESTS)
 	@hack/stage "end to end"   hack/e2e
 soak: ## Figures with repetitions, long runs: make soak PART=all|lease|upgrade RUNS=5; written to docs/figures/
 	@hack/soak
+deny: ## Judge the dependencies: licences, sources, banned crates
+	@hack/deny
 fmt: ## Format the code
 	cargo fmt
 manifests generate: ## Write crds/ and config/ from the types
