@@ -1,1 +1,5 @@
 //! The controller of MyProxy.
+
+mod rbac;
+
+pub use rbac::rules;

@@ -1,0 +1,51 @@
+//! What the controller may do to the cluster: exact verbs, no wildcards, and nothing on Secrets.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+/// Server-side apply creates with both `create` and `patch`.
+const OWN: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+/// The rules of the ClusterRole that the controller runs under. Leases and Events belong to the runtime, not here.
+pub fn rules() -> Vec<PolicyRule> {
+    vec![
+        // `patch` is for the finalizer.
+        rule(
+            "roadstead.dev",
+            &["myproxies"],
+            &["get", "list", "watch", "patch"],
+        ),
+        rule("roadstead.dev", &["myproxies/status"], &["get", "patch"]),
+        // Where OwnerReferencesPermissionEnforcement is on, `blockOwnerDeletion` asks for this.
+        rule("roadstead.dev", &["myproxies/finalizers"], &["update"]),
+        rule("", &["configmaps", "services"], &OWN),
+        rule("apps", &["deployments"], &OWN),
+        rule("batch", &["jobs"], &OWN),
+        rule("policy", &["poddisruptionbudgets"], &OWN),
+        rule("", &["pods"], &READ),
+    ]
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rule_has_a_wildcard_or_reads_secrets() {
+        for rule in rules() {
+            let resources = rule.resources.unwrap_or_default();
+            assert!(!resources.contains(&"secrets".to_owned()));
+            assert!(!rule.verbs.iter().chain(&resources).any(|text| text.contains('*')));
+        }
+    }
+}
