@@ -1,0 +1,65 @@
+# What a person and the other tools do with a running cluster.
+# shellcheck shell=bash
+
+# in_network COMMAND...: runs it with the cluster's network and DNS, but with the caller's files, folder and
+# environment.
+in_network() {
+  # The names of services are known to the cluster's DNS alone. A mount namespace of the command's own
+  # keeps the host's resolv.conf as it is.
+  # shellcheck disable=SC2016
+  KUBECONFIG=$STATE/kubeconfig-inside KUBECACHEDIR=$STATE/kubectl-cache PATH=$(bin_folder):$PATH \
+    nsenter --net="/proc/$(inner_pid)/ns/net" unshare --mount --propagation slave \
+    sh -c 'mount --bind "$0" /etc/resolv.conf && exec "$@"' "$STATE/etc/resolv.conf" "$@"
+}
+
+print_environment() {
+  need_running
+  say "export KUBECONFIG=$STATE/kubeconfig"
+  say "export PATH=$(bin_folder):\$PATH"
+}
+
+# push ARCHIVE REF
+push() {
+  (($# == 2)) || die "usage: cluster push ARCHIVE REF, for example: cluster push dist/operator.tar $REGISTRY/roadstead-operator:v0.1.0"
+  need_running
+  [[ -e $1 ]] || die "there is no archive '$1'"
+  check_ref "$2"
+  in_network "$HERE/cluster" __push "$1" "$2"
+}
+
+# build CONTEXT DOCKERFILE REF [OPTION...]: builds an image and pushes it; further options go to buildah.
+build() {
+  (($# >= 3)) || die "usage: cluster build CONTEXT DOCKERFILE REF [BUILDAH-OPTION...]"
+  need_running
+  check_ref "$3"
+  in_network "$HERE/cluster" __build "$@"
+}
+
+build_inside() {
+  local context=$1 dockerfile=$2 ref=$3
+  shift 3
+  buildah_in "$STATE/buildah" bud --isolation chroot --tls-verify=false --layers=false --pull-always \
+    --tag "$ref" --file "$dockerfile" "$@" "$context"
+  buildah_in "$STATE/buildah" push --quiet --tls-verify=false --disable-compression "$ref" "docker://$ref"
+  # The registry has it now; the storage would only grow.
+  buildah_in "$STATE/buildah" rmi --all --force >/dev/null
+  say "Pushed $ref"
+}
+
+check_ref() {
+  [[ $1 == "$REGISTRY"/* ]] || die "image '$1' cannot be pushed from here: the cluster's registry is $REGISTRY, so name it $REGISTRY/NAME:TAG"
+}
+
+# logs [COMPONENT [TAIL-OPTION...]]
+logs() {
+  [[ -d $STATE/logs ]] || die "cluster '$CLUSTER_NAME' is not up; the logs of a failed start are in $CACHE/failed-$CLUSTER_NAME"
+  if (($# == 0)); then
+    say "Components with a log ('cluster logs NAME -f' follows it; pods: kubectl logs):"
+    (cd "$STATE/logs" && printf '  %s\n' *.log | sed 's/\.log$//')
+    return 0
+  fi
+  local name=$1
+  shift
+  [[ -e $STATE/logs/$name.log ]] || die "there is no component '$name'; 'cluster logs' lists them"
+  tail -n 200 "$@" "$STATE/logs/$name.log"
+}
