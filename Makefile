@@ -46,7 +46,7 @@ test: check ## Every promise once: pure, on a real API server, end to end on the
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "API server tests" cargo test --quiet $(API_TESTS)
 	@hack/stage "end to end"   hack/e2e
-soak: ## Figures with repetitions, long runs: make soak PART=all|lease|upgrade RUNS=5; written to docs/figures/
+soak: ## Figures with repetitions: make soak PART=all|lease|proxy|olm RUNS=5; written to docs/figures/
 	@hack/soak
 deny: ## Judge the dependencies: licences, sources, banned crates
 	@hack/deny
