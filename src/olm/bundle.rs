@@ -1,0 +1,237 @@
+//! A bundle in the registry+v1 layout: `manifests/`, `metadata/`, the scorecard's configuration, and the Dockerfile of its image.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::manifests::{Manifest, Manifests, api_version, is_kind, name, text};
+use super::{Error, Tree, csv, yaml};
+
+/// What a bundle is made for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What the ClusterServiceVersion needs to know.
+    pub csv: csv::Options,
+    /// The channels that the bundle is meant for. At least one.
+    pub channels: Vec<String>,
+    /// One of them.
+    pub default_channel: String,
+    /// The bundle's folder, relative to the context in which its image is built. `bundle.Dockerfile` comes to lie beside it.
+    pub folder: PathBuf,
+}
+
+/// Kinds that OLM installs from a bundle beside the ClusterServiceVersion (the list of its v0 catalog operator).
+const SUPPORTED: [&str; 20] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+    "CustomResourceDefinition",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "PrometheusRule",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServiceMonitor",
+    "VerticalPodAutoscaler",
+];
+
+const SCORECARD: &str = "tests/scorecard";
+const SCORECARD_IMAGE: &str = "quay.io/operator-framework/scorecard-test:v1.42.0";
+
+/// Makes all files of the bundle, below the build context.
+///
+/// # Errors
+/// Any of [`Error`] that concerns manifests or channels.
+pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error> {
+    check_channels(options)?;
+    let generated = csv::generate(manifests, &options.csv)?;
+    let package = &options.csv.package;
+    let mut tree = Tree::default();
+    let folder = options.folder.join("manifests");
+    tree.insert(
+        folder.join(format!("{package}.clusterserviceversion.yaml")),
+        yaml::document(&generated.csv)?,
+    );
+    for manifest in manifests
+        .iter()
+        .filter(|manifest| is_shipped(manifest, &generated))
+    {
+        let object = shipped(&manifest.body);
+        tree.insert(folder.join(file_name(&object)), yaml::document(&object)?);
+    }
+    let labels = labels(options);
+    let metadata = options.folder.join("metadata");
+    tree.insert(
+        metadata.join("annotations.yaml"),
+        yaml::document(&json!({"annotations": as_map(&labels)}))?,
+    );
+    let scorecard = options.folder.join(SCORECARD);
+    tree.insert(
+        scorecard.join("config.yaml"),
+        yaml::document(&scorecard_config())?,
+    );
+    tree.insert(
+        beside(&options.folder, "bundle.Dockerfile"),
+        dockerfile(&options.folder, &labels),
+    );
+    for folder in [folder, metadata, scorecard] {
+        tree.own(folder);
+    }
+    Ok(tree)
+}
+
+fn check_channels(options: &Options) -> Result<(), Error> {
+    if options.channels.iter().all(|channel| channel.is_empty()) {
+        return Err(Error::NoChannel);
+    }
+    if !options.channels.contains(&options.default_channel) {
+        return Err(Error::DefaultChannel {
+            default: options.default_channel.clone(),
+            channels: options.channels.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn is_shipped(manifest: &Manifest, generated: &csv::Generated) -> bool {
+    let kind = text(&manifest.body, "/kind");
+    let covered = generated
+        .covered
+        .contains(&(kind.to_owned(), name(&manifest.body).to_owned()));
+    SUPPORTED.contains(&kind) && !covered
+}
+
+/// The object as a bundle may hold it: without a namespace (OLM gives it the operator's), without status, and a definition
+/// without `spec.conversion`, which OLM fills in from the ClusterServiceVersion's webhooks.
+fn shipped(body: &Value) -> Value {
+    let mut object = body.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
+    }
+    if is_kind(body, "apiextensions.k8s.io", "CustomResourceDefinition")
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("conversion");
+    }
+    object
+}
+
+/// `GROUP_PLURAL.yaml` for a definition, `NAME_VERSION_KIND.yaml` for anything else.
+fn file_name(object: &Value) -> String {
+    if is_kind(object, "apiextensions.k8s.io", "CustomResourceDefinition") {
+        return format!(
+            "{}_{}.yaml",
+            text(object, "/spec/group"),
+            text(object, "/spec/names/plural")
+        );
+    }
+    let kind = text(object, "/kind").to_ascii_lowercase();
+    format!(
+        "{}_{}_{kind}.yaml",
+        name(object).replace(':', "-"),
+        api_version(object)
+    )
+}
+
+/// The annotations of the bundle, which its image carries as labels too.
+fn labels(options: &Options) -> Vec<(&'static str, String)> {
+    vec![
+        (
+            "operators.operatorframework.io.bundle.mediatype.v1",
+            "registry+v1".into(),
+        ),
+        (
+            "operators.operatorframework.io.bundle.manifests.v1",
+            "manifests/".into(),
+        ),
+        (
+            "operators.operatorframework.io.bundle.metadata.v1",
+            "metadata/".into(),
+        ),
+        (
+            "operators.operatorframework.io.bundle.package.v1",
+            options.csv.package.clone(),
+        ),
+        (
+            "operators.operatorframework.io.bundle.channels.v1",
+            options.channels.join(","),
+        ),
+        (
+            "operators.operatorframework.io.bundle.channel.default.v1",
+            options.default_channel.clone(),
+        ),
+        (
+            "operators.operatorframework.io.test.mediatype.v1",
+            "scorecard+v1".into(),
+        ),
+        (
+            "operators.operatorframework.io.test.config.v1",
+            format!("{SCORECARD}/"),
+        ),
+    ]
+}
+
+fn as_map(labels: &[(&'static str, String)]) -> Value {
+    labels
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), json!(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn dockerfile(folder: &Path, labels: &[(&'static str, String)]) -> String {
+    let folder = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy();
+    let mut text = String::from("# Written by `roadstead bundle generate`.\nFROM scratch\n\n");
+    for (key, value) in labels {
+        let _ = writeln!(text, "LABEL {key}={value}");
+    }
+    let _ = write!(
+        text,
+        "\nCOPY {folder}/manifests /manifests/\nCOPY {folder}/metadata /metadata/\nCOPY {folder}/{SCORECARD} /{SCORECARD}/\n"
+    );
+    text
+}
+
+/// The file of a name beside a folder.
+pub(super) fn beside(folder: &Path, name: &str) -> PathBuf {
+    folder.parent().unwrap_or(Path::new("")).join(name)
+}
+
+/// The six tests that `operator-sdk scorecard` brings with it, all at once.
+fn scorecard_config() -> Value {
+    let test = |suite: &str, test: &str| {
+        json!({
+            "entrypoint": ["scorecard-test", test],
+            "image": SCORECARD_IMAGE,
+            "labels": {"suite": suite, "test": format!("{test}-test")},
+            "storage": {"spec": {"mountPath": {}}},
+        })
+    };
+    json!({
+        "apiVersion": "scorecard.operatorframework.io/v1alpha3",
+        "kind": "Configuration",
+        "metadata": {"name": "config"},
+        "stages": [{"parallel": true, "tests": [
+            test("basic", "basic-check-spec"),
+            test("olm", "olm-bundle-validation"),
+            test("olm", "olm-crds-have-validation"),
+            test("olm", "olm-crds-have-resources"),
+            test("olm", "olm-spec-descriptors"),
+            test("olm", "olm-status-descriptors"),
+        ]}],
+        "storage": {"spec": {"mountPath": {}}},
+    })
+}

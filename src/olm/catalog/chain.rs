@@ -1,0 +1,112 @@
+//! The order of upgrades within a channel.
+
+use std::collections::BTreeSet;
+
+use super::{Channel, Entry};
+use crate::olm::Error;
+
+impl Channel {
+    /// Puts a bundle into its place by version. `order` names all bundles of the package, lowest first; `tail` is what the
+    /// bundle takes over from.
+    ///
+    /// Versions between the two that are in the catalog but not in this channel are skipped: whoever got one of them from
+    /// another channel (a candidate) and then comes to this one is upgraded too, instead of being stranded.
+    pub(super) fn insert(&mut self, name: &str, tail: Option<String>, order: &[String]) {
+        if self.entries.iter().any(|entry| entry.name == name) {
+            return;
+        }
+        let place = |name: &str| order.iter().position(|other| other == name);
+        let after_tail = tail.as_deref().and_then(place).map_or(0, |tail| tail + 1);
+        let between = order[after_tail.min(order.len())..]
+            .iter()
+            .take_while(|other| *other != name);
+        let skips = if tail.is_some() {
+            between.cloned().collect()
+        } else {
+            Vec::new()
+        };
+        for next in &mut self.entries {
+            next.skips.retain(|skipped| skipped != name);
+            if next.replaces == tail && place(&next.name) > place(name) {
+                next.replaces = Some(name.to_owned());
+            }
+        }
+        self.entries.push(Entry {
+            name: name.to_owned(),
+            replaces: tail,
+            skips,
+            skip_range: None,
+        });
+        self.entries.sort_by_key(|entry| place(&entry.name));
+    }
+
+    /// The entry that nothing in the channel replaces or skips; `skipRange` plays no part.
+    ///
+    /// # Errors
+    /// [`Error::EmptyChannel`], [`Error::Heads`]
+    pub fn head(&self) -> Result<&Entry, Error> {
+        if self.entries.is_empty() {
+            return Err(Error::EmptyChannel {
+                channel: self.name.clone(),
+            });
+        }
+        let behind = |entry: &Entry| {
+            self.entries.iter().any(|other| {
+                other.replaces.as_ref() == Some(&entry.name) || other.skips.contains(&entry.name)
+            })
+        };
+        let heads: Vec<&Entry> = self.entries.iter().filter(|entry| !behind(entry)).collect();
+        match heads[..] {
+            [head] => Ok(head),
+            _ => Err(Error::Heads {
+                channel: self.name.clone(),
+                heads: heads.iter().map(|head| head.name.clone()).collect(),
+            }),
+        }
+    }
+
+    pub(super) fn check(&self, is_bundle: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+        if let Some(missing) = self.entries.iter().find(|entry| !is_bundle(&entry.name)) {
+            return Err(Error::NoSuchBundle {
+                channel: self.name.clone(),
+                entry: missing.name.clone(),
+            });
+        }
+        let head = self.head()?;
+        let reached = self.reached(head)?;
+        match self
+            .entries
+            .iter()
+            .find(|entry| !reached.contains(entry.name.as_str()))
+        {
+            None => Ok(()),
+            Some(stranded) => Err(Error::Stranded {
+                channel: self.name.clone(),
+                entry: stranded.name.clone(),
+                head: head.name.clone(),
+            }),
+        }
+    }
+
+    /// The entries from which a user gets to the head: those on its chain of replaces, and those that one of them skips.
+    fn reached<'a>(&'a self, head: &'a Entry) -> Result<BTreeSet<&'a str>, Error> {
+        let mut chain = BTreeSet::new();
+        let mut skipped = BTreeSet::new();
+        let mut next = Some(head);
+        while let Some(entry) = next {
+            if !chain.insert(entry.name.as_str()) {
+                return Err(Error::Cycle {
+                    channel: self.name.clone(),
+                    entry: entry.name.clone(),
+                });
+            }
+            skipped.extend(entry.skips.iter().map(String::as_str));
+            next = self
+                .entries
+                .iter()
+                .find(|other| Some(&other.name) == entry.replaces.as_ref());
+        }
+        chain.append(&mut skipped);
+        Ok(chain)
+    }
+}

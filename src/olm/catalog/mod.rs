@@ -1,0 +1,409 @@
+//! A file-based catalog of one package: which bundles there are, and which channel upgrades them in what order.
+
+use std::path::{Path, PathBuf};
+
+use semver::Version;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{Error, Tree, bundle, yaml};
+
+mod chain;
+mod render;
+
+pub use render::Rendered;
+
+/// `olm.package`: the name, and the channel that a Subscription gets when it names none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Package {
+    schema: String,
+    /// The package's name.
+    pub name: String,
+    /// The channel of a Subscription that names none.
+    pub default_channel: String,
+    /// Icon, description, and whatever else a person added.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// `olm.channel`: the order in which its bundles replace each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    schema: String,
+    /// The channel's name.
+    pub name: String,
+    package: String,
+    /// The bundles in it.
+    pub entries: Vec<Entry>,
+    /// Whatever else a person added.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// One bundle in a channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// The bundle's name.
+    pub name: String,
+    /// The bundle whose users are upgraded to this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// Further bundles whose users are upgraded to this one, and which nobody is upgraded to any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skips: Vec<String>,
+    /// A range of versions whose users are upgraded to this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_range: Option<String>,
+}
+
+/// `olm.bundle`: an image, and what OLM wants to know of it without pulling it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bundle {
+    schema: String,
+    /// The ClusterServiceVersion's name.
+    pub name: String,
+    /// The package's name.
+    pub package: String,
+    /// The bundle image.
+    pub image: String,
+    /// `{type, value}`, as `opm render` gives them.
+    pub properties: Vec<Property>,
+    /// `{name, image}`, sorted by image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub related_images: Vec<Value>,
+}
+
+/// A typed fact of a bundle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Property {
+    /// Such as `olm.gvk`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its shape depends on the type.
+    pub value: Value,
+}
+
+impl Bundle {
+    /// The version in the property `olm.package`.
+    ///
+    /// # Errors
+    /// [`Error::NoVersion`]
+    pub fn version(&self) -> Result<Version, Error> {
+        let property = self
+            .properties
+            .iter()
+            .find(|property| property.kind == "olm.package");
+        let version = property
+            .and_then(|property| property.value.get("version"))
+            .and_then(Value::as_str);
+        version
+            .and_then(|version| version.parse().ok())
+            .ok_or_else(|| Error::NoVersion {
+                bundle: self.name.clone(),
+            })
+    }
+}
+
+/// The catalog of one package, as it lies in `FOLDER/PACKAGE/catalog.yaml`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalog {
+    name: String,
+    package: Option<Package>,
+    channels: Vec<Channel>,
+    bundles: Vec<Bundle>,
+    /// Blobs of other schemas, such as `olm.deprecations`, which are kept as they are.
+    others: Vec<Value>,
+}
+
+impl Catalog {
+    /// A catalog without a release.
+    pub fn empty(package: &str) -> Self {
+        Self {
+            name: package.to_owned(),
+            package: None,
+            channels: Vec::new(),
+            bundles: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    /// Reads the package's catalog below a folder. One that is not there yet is empty.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::Unreadable`]
+    pub fn read(folder: &Path, package: &str) -> Result<Self, Error> {
+        let path = folder.join(Self::file(package));
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&path.display().to_string(), &text, package),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::empty(package)),
+            Err(source) => Err(Error::file("read", &path, source)),
+        }
+    }
+
+    fn parse(source: &str, text: &str, package: &str) -> Result<Self, Error> {
+        let mut catalog = Self::empty(package);
+        let unreadable = |error: serde_json::Error| Error::Unreadable {
+            source_name: source.to_owned(),
+            message: error.to_string(),
+        };
+        for blob in yaml::parse::<Value>(source, text)? {
+            match blob.get("schema").and_then(Value::as_str) {
+                Some("olm.package") => {
+                    catalog.package = Some(serde_json::from_value(blob).map_err(unreadable)?)
+                }
+                Some("olm.channel") => catalog
+                    .channels
+                    .push(serde_json::from_value(blob).map_err(unreadable)?),
+                Some("olm.bundle") => catalog
+                    .bundles
+                    .push(serde_json::from_value(blob).map_err(unreadable)?),
+                _ => catalog.others.push(blob),
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// The package's file below a catalog folder.
+    pub fn file(package: &str) -> PathBuf {
+        Path::new(package).join("catalog.yaml")
+    }
+
+    /// The catalog as files below `folder`'s parent: its own file, and the Dockerfile of the catalog image beside the folder.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`]
+    pub fn tree(&self, folder: &Path) -> Result<Tree, Error> {
+        let mut tree = Tree::default();
+        tree.insert(folder.join(Self::file(&self.name)), self.text()?);
+        tree.insert(bundle::beside(folder, "catalog.Dockerfile"), dockerfile(folder));
+        Ok(tree)
+    }
+
+    /// Package, channels in the order in which they were made, bundles by version, other blobs.
+    fn text(&self) -> Result<String, Error> {
+        let mut blobs = Vec::new();
+        let unwritable = |error: serde_json::Error| Error::Unwritable(error.to_string());
+        if let Some(package) = &self.package {
+            blobs.push(serde_json::to_value(package).map_err(unwritable)?);
+        }
+        for channel in &self.channels {
+            blobs.push(serde_json::to_value(channel).map_err(unwritable)?);
+        }
+        for bundle in &self.bundles {
+            blobs.push(serde_json::to_value(bundle).map_err(unwritable)?);
+        }
+        blobs.extend(self.others.iter().cloned());
+        yaml::documents(blobs)
+    }
+
+    /// Every version in the catalog with its bundle, lowest first.
+    ///
+    /// # Errors
+    /// [`Error::NoVersion`]
+    pub fn released(&self) -> Result<Vec<(Version, &Bundle)>, Error> {
+        let versioned = |bundle| Ok((Bundle::version(bundle)?, bundle));
+        let mut released = self
+            .bundles
+            .iter()
+            .map(versioned)
+            .collect::<Result<Vec<_>, Error>>()?;
+        released.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(released)
+    }
+
+    /// The bundle that a new version takes over from: the highest lower one in the channel, or, in a channel that has none, the
+    /// highest lower one of the package. A version never replaces itself, so asking again after it was added gives the same.
+    ///
+    /// # Errors
+    /// [`Error::NoVersion`]
+    pub fn replaces(&self, version: &Version, channel: &str) -> Result<Option<String>, Error> {
+        let lower: Vec<_> = self
+            .released()?
+            .into_iter()
+            .filter(|(released, _)| released < version)
+            .collect();
+        let entries = self
+            .channels
+            .iter()
+            .filter(|found| found.name == channel)
+            .flat_map(|found| &found.entries);
+        let names: Vec<&str> = entries.map(|entry| entry.name.as_str()).collect();
+        let in_channel = lower
+            .iter()
+            .rev()
+            .find(|(_, bundle)| names.contains(&bundle.name.as_str()));
+        Ok(in_channel.or(lower.last()).map(|(_, bundle)| bundle.name.clone()))
+    }
+
+    /// Adds a bundle to channels. One of the same name is replaced and keeps its place, so adding it twice is adding it once.
+    ///
+    /// # Errors
+    /// [`Error::OtherPackage`], [`Error::SameVersion`], [`Error::NoVersion`]
+    pub fn add(
+        &mut self,
+        rendered: Rendered,
+        channels: &[String],
+        default_channel: &str,
+    ) -> Result<(), Error> {
+        let bundle = rendered.bundle;
+        if bundle.package != self.name {
+            return Err(Error::OtherPackage {
+                expected: self.name.clone(),
+                found: bundle.package,
+            });
+        }
+        let version = bundle.version()?;
+        if let Some((_, other)) = self
+            .released()?
+            .into_iter()
+            .find(|(there, other)| *there == version && other.name != bundle.name)
+        {
+            return Err(Error::SameVersion {
+                version,
+                first: other.name.clone(),
+                second: bundle.name,
+            });
+        }
+        let name = bundle.name.clone();
+        self.bundles.retain(|other| other.name != name);
+        self.bundles.push(bundle);
+        let order: Vec<String> = self
+            .released()?
+            .into_iter()
+            .map(|(_, bundle)| bundle.name.clone())
+            .collect();
+        self.bundles
+            .sort_by_key(|bundle| order.iter().position(|name| *name == bundle.name));
+        for channel in channels {
+            let tail = self.replaces(&version, channel)?;
+            self.channel(channel).insert(&name, tail, &order);
+        }
+        self.describe(rendered.package, default_channel, order.last() == Some(&name));
+        Ok(())
+    }
+
+    fn channel(&mut self, name: &str) -> &mut Channel {
+        let index = self
+            .channels
+            .iter()
+            .position(|channel| channel.name == name)
+            .unwrap_or_else(|| {
+                let (schema, package) = ("olm.channel".to_owned(), self.name.clone());
+                self.channels.push(Channel {
+                    schema,
+                    name: name.to_owned(),
+                    package,
+                    entries: Vec::new(),
+                    rest: Map::new(),
+                });
+                self.channels.len() - 1
+            });
+        &mut self.channels[index]
+    }
+
+    /// The package wears the icon and the description of its highest version.
+    fn describe(&mut self, facts: Map<String, Value>, default_channel: &str, is_highest: bool) {
+        let known = self
+            .channels
+            .iter()
+            .any(|channel| channel.name == default_channel);
+        let package = self.package.get_or_insert_with(|| Package {
+            schema: "olm.package".to_owned(),
+            name: self.name.clone(),
+            default_channel: default_channel.to_owned(),
+            rest: Map::new(),
+        });
+        if is_highest {
+            package.rest.extend(facts);
+        }
+        if known {
+            default_channel.clone_into(&mut package.default_channel);
+        }
+    }
+
+    /// The bundle of a version.
+    pub fn bundle(&self, name: &str) -> Option<&Bundle> {
+        self.bundles.iter().find(|bundle| bundle.name == name)
+    }
+
+    /// The channel of a name.
+    pub fn get_channel(&self, name: &str) -> Option<&Channel> {
+        self.channels.iter().find(|channel| channel.name == name)
+    }
+
+    /// The names of the channels.
+    pub fn channel_names(&self) -> impl Iterator<Item = &str> {
+        self.channels.iter().map(|channel| channel.name.as_str())
+    }
+
+    /// Checks that every channel upgrades everybody in it to its one head.
+    ///
+    /// # Errors
+    /// [`Error::NoDefaultChannel`], [`Error::EmptyChannel`], [`Error::NoSuchBundle`], [`Error::Heads`], [`Error::Stranded`],
+    /// [`Error::Cycle`]
+    pub fn check(&self) -> Result<(), Error> {
+        for channel in &self.channels {
+            channel.check(&|name| self.bundle(name).is_some())?;
+        }
+        match &self.package {
+            Some(package) if self.get_channel(&package.default_channel).is_none() => {
+                Err(Error::NoDefaultChannel {
+                    channel: package.default_channel.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The channels for which a release of a version is meant: `candidate`, `stable`, and `stable-vMAJOR.MINOR`, which gets fixes of
+/// that minor version only, so that a subscriber of it decides when to go on to the next.
+pub fn default_channels(version: &Version) -> Vec<String> {
+    vec![
+        "candidate".into(),
+        "stable".into(),
+        format!("stable-v{}.{}", version.major, version.minor),
+    ]
+}
+
+/// The name of a bundle image, derived from the operator's: same registry and path, `PACKAGE-bundle:vVERSION`.
+pub fn default_bundle_image(operator_image: &str, package: &str, version: &Version) -> String {
+    let folder = operator_image
+        .rsplit_once('/')
+        .map(|(folder, _)| format!("{folder}/"))
+        .unwrap_or_default();
+    // A version's build metadata may hold a plus sign, which a tag may not.
+    format!(
+        "{folder}{package}-bundle:v{}",
+        version.to_string().replace('+', "-")
+    )
+}
+
+/// `serve` needs a cache that it can write: the base image's /tmp, for a pod runs as a user that owns nothing in the image. The
+/// label is how OLM v1 and `opm` find the catalog.
+fn dockerfile(folder: &Path) -> String {
+    let folder = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy();
+    format!(
+        "# Written by `roadstead catalog generate`.\n\
+         ARG OPM_IMAGE=quay.io/operator-framework/opm:v1.65.0\n\
+         FROM ${{OPM_IMAGE}}\n\
+         \n\
+         LABEL operators.operatorframework.io.index.configs.v1=/configs\n\
+         \n\
+         COPY {folder} /configs\n\
+         \n\
+         ENTRYPOINT [\"/bin/opm\"]\n\
+         CMD [\"serve\", \"/configs\", \"--cache-dir=/tmp/cache\"]\n"
+    )
+}
+
+/// The value of a property.
+fn property(kind: &str, value: Value) -> Property {
+    Property {
+        kind: kind.to_owned(),
+        value: json!(value),
+    }
+}

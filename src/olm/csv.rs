@@ -1,0 +1,269 @@
+//! The ClusterServiceVersion: a base that people write, completed with what the manifests say.
+
+use std::collections::BTreeSet;
+
+use semver::Version;
+use serde_json::{Map, Value, json};
+
+use super::descriptors::{Side, descriptors};
+use super::manifests::{Manifests, api_group, api_version, list, name, text};
+use super::permissions::Permissions;
+use super::{Error, images};
+
+/// What the manifests cannot say.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The package; the ClusterServiceVersion is named `PACKAGE.vVERSION`.
+    pub package: String,
+    /// The version.
+    pub version: Version,
+    /// The operator's image, put in the place of the one that the base's annotation `containerImage` names.
+    pub image: Option<String>,
+    /// The name of the ClusterServiceVersion that this one takes over from.
+    pub replaces: Option<String>,
+}
+
+/// A finished ClusterServiceVersion, and the objects that it stands for.
+#[derive(Debug)]
+pub struct Generated {
+    /// The object.
+    pub csv: Value,
+    /// Kind and name of objects that OLM makes from the ClusterServiceVersion, so the bundle must not ship them.
+    pub covered: BTreeSet<(String, String)>,
+}
+
+/// The only ClusterServiceVersion among the manifests.
+///
+/// # Errors
+/// [`Error::BaseCount`] when there is none, or more than one.
+pub fn base(manifests: &Manifests) -> Result<&Value, Error> {
+    let mut found = manifests.of_kind("operators.coreos.com", "ClusterServiceVersion");
+    match (found.next(), found.count()) {
+        (Some(base), 0) => Ok(base),
+        (first, more) => Err(Error::BaseCount {
+            found: usize::from(first.is_some()) + more,
+        }),
+    }
+}
+
+/// Completes the base. Nothing is asked of anybody, and nothing but the arguments is read.
+///
+/// # Errors
+/// Any of [`Error`] that concerns manifests.
+pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, Error> {
+    let base = base(manifests)?;
+    let deployments = deployments(manifests, base, options)?;
+    let accounts: BTreeSet<String> = deployments.iter().map(service_account).collect();
+    let permissions = Permissions::of(manifests, &accounts)?;
+
+    let mut csv = base.as_object().cloned().unwrap_or_default();
+    let metadata = take(&mut csv, "metadata");
+    csv.insert(
+        "metadata".into(),
+        Value::Object(complete_metadata(metadata, manifests, options)?),
+    );
+
+    let mut spec = take(&mut csv, "spec");
+    let mut definitions = take(&mut spec, "customresourcedefinitions");
+    let owned = owned_crds(manifests, definitions.get("owned"))?;
+    definitions.insert("owned".into(), json!(owned));
+    spec.insert("customresourcedefinitions".into(), Value::Object(definitions));
+    spec.insert("version".into(), json!(options.version));
+    spec.remove("replaces");
+    if let Some(replaces) = &options.replaces {
+        spec.insert("replaces".into(), json!(replaces));
+    }
+    spec.insert("relatedImages".into(), json!(images::related(&deployments)));
+    spec.insert("install".into(), install(&deployments, &permissions));
+    csv.insert("spec".into(), Value::Object(spec));
+
+    let mut covered = permissions.covered;
+    covered.extend(
+        accounts
+            .into_iter()
+            .map(|account| ("ServiceAccount".to_owned(), account)),
+    );
+    covered.extend(
+        deployments
+            .iter()
+            .map(|deployment| ("Deployment".to_owned(), name(deployment).to_owned())),
+    );
+    Ok(Generated {
+        csv: Value::Object(csv),
+        covered,
+    })
+}
+
+fn complete_metadata(
+    mut metadata: Map<String, Value>,
+    manifests: &Manifests,
+    options: &Options,
+) -> Result<Map<String, Value>, Error> {
+    metadata.insert(
+        "name".into(),
+        json!(format!("{}.v{}", options.package, options.version)),
+    );
+    metadata.remove("namespace");
+    let mut annotations = take(&mut metadata, "annotations");
+    annotations.insert("alm-examples".into(), json!(examples(manifests)?));
+    if let Some(image) = &options.image {
+        annotations.insert("containerImage".into(), json!(image));
+    }
+    metadata.insert("annotations".into(), Value::Object(annotations));
+    Ok(metadata)
+}
+
+fn deployments(manifests: &Manifests, base: &Value, options: &Options) -> Result<Vec<Value>, Error> {
+    let mut deployments: Vec<Value> = manifests.of_kind("apps", "Deployment").cloned().collect();
+    if deployments.is_empty() {
+        return Err(Error::NoDeployment);
+    }
+    if let Some(image) = &options.image {
+        let old = text(base, "/metadata/annotations/containerImage");
+        if old.is_empty() {
+            return Err(Error::Base {
+                field: "metadata.annotations.containerImage",
+                value: old.to_owned(),
+                accepted: "it must name the operator's image in the manifests, so that another one can take its place",
+            });
+        }
+        deployments
+            .iter_mut()
+            .for_each(|deployment| images::replace(deployment, old, image));
+    }
+    Ok(deployments)
+}
+
+fn service_account(deployment: &Value) -> String {
+    match text(deployment, "/spec/template/spec/serviceAccountName") {
+        "" => "default".to_owned(),
+        account => account.to_owned(),
+    }
+}
+
+fn install(deployments: &[Value], permissions: &Permissions) -> Value {
+    let deployments: Vec<Value> = deployments.iter().map(install_deployment).collect();
+    let mut spec = json!({"deployments": deployments});
+    for (field, entries) in [
+        ("permissions", &permissions.namespaced),
+        ("clusterPermissions", &permissions.cluster),
+    ] {
+        if !entries.is_empty() {
+            spec[field] = json!(entries);
+        }
+    }
+    json!({"strategy": "deployment", "spec": spec})
+}
+
+fn install_deployment(deployment: &Value) -> Value {
+    let mut entry = json!({"name": name(deployment), "spec": deployment["spec"]});
+    if let Some(labels) = deployment.pointer("/metadata/labels") {
+        entry["label"] = labels.clone();
+    }
+    entry
+}
+
+/// The samples of our own kinds, as the JSON text that OLM's consoles offer for a new object. Their namespaces go: whoever
+/// takes one up chooses a namespace.
+fn examples(manifests: &Manifests) -> Result<String, Error> {
+    let groups: BTreeSet<&str> = crds(manifests).map(|crd| text(crd, "/spec/group")).collect();
+    let mut examples = Vec::new();
+    for manifest in manifests.iter() {
+        let body = &manifest.body;
+        if !groups.contains(api_group(body)) {
+            continue;
+        }
+        if !crds(manifests).any(|crd| serves(crd, body)) {
+            return Err(Error::ForeignSample {
+                kind: text(body, "/kind").to_owned(),
+                name: name(body).to_owned(),
+                api_version: text(body, "/apiVersion").to_owned(),
+            });
+        }
+        let mut example = body.clone();
+        if let Some(metadata) = example.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("namespace");
+        }
+        examples.push(example);
+    }
+    serde_json::to_string_pretty(&examples).map_err(|error| Error::Unwritable(error.to_string()))
+}
+
+fn serves(crd: &Value, body: &Value) -> bool {
+    text(crd, "/spec/group") == api_group(body)
+        && text(crd, "/spec/names/kind") == text(body, "/kind")
+        && versions(crd).any(|version| text(version, "/name") == api_version(body))
+}
+
+/// The CustomResourceDefinitions among the manifests.
+pub fn crds(manifests: &Manifests) -> impl Iterator<Item = &Value> {
+    manifests.of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    list(crd, "/spec/versions")
+        .iter()
+        .filter(|version| version["served"] == json!(true))
+}
+
+/// One description per served version, sorted by name and version. What the base says of it (`displayName`, `resources`,
+/// descriptors of the author's own) wins.
+fn owned_crds(manifests: &Manifests, told: Option<&Value>) -> Result<Vec<Value>, Error> {
+    let told = told.map(|told| list(told, "")).unwrap_or_default();
+    let mut owned = Vec::new();
+    for crd in crds(manifests) {
+        for version in versions(crd) {
+            let mut description = describe(crd, version)?;
+            let same = |told: &&Value| {
+                ["name", "version", "kind"]
+                    .iter()
+                    .all(|key| told[key] == description[*key])
+            };
+            if let (Some(Value::Object(told)), Some(fields)) =
+                (told.iter().find(same), description.as_object_mut())
+            {
+                fields.extend(told.clone());
+            }
+            owned.push(description);
+        }
+    }
+    owned.sort_by_key(|crd| (text(crd, "/name").to_owned(), text(crd, "/version").to_owned()));
+    Ok(owned)
+}
+
+fn describe(crd: &Value, version: &Value) -> Result<Value, Error> {
+    let (crd_name, version_name) = (name(crd), text(version, "/name"));
+    let schema = version
+        .pointer("/schema/openAPIV3Schema")
+        .ok_or_else(|| Error::NoSchema {
+            crd: crd_name.to_owned(),
+            version: version_name.to_owned(),
+        })?;
+    let kind = text(crd, "/spec/names/kind");
+    let mut description =
+        json!({"name": crd_name, "version": version_name, "kind": kind, "displayName": kind});
+    for (field, value) in [
+        ("description", json!(text(schema, "/description"))),
+        (
+            "specDescriptors",
+            json!(descriptors(&schema["properties"]["spec"], Side::Spec)),
+        ),
+        (
+            "statusDescriptors",
+            json!(descriptors(&schema["properties"]["status"], Side::Status)),
+        ),
+    ] {
+        if value != json!("") && value != json!([]) {
+            description[field] = value;
+        }
+    }
+    Ok(description)
+}
+
+/// Takes the object out of a field; an empty one where there is none.
+fn take(map: &mut Map<String, Value>, field: &str) -> Map<String, Value> {
+    match map.remove(field) {
+        Some(Value::Object(object)) => object,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,93 @@
+use std::path::{Path, PathBuf};
+
+use semver::Version;
+
+/// Why a bundle or a catalog could not be made. Each message is one line that says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum Error {
+    #[error("cannot {verb} {}: {source}", path.display())]
+    File {
+        verb: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{source_name}: {message}")]
+    Unreadable { source_name: String, message: String },
+    #[error("a value has no YAML form: {0}")]
+    Unwritable(String),
+    #[error("{}: holds no Kubernetes manifest (*.yaml, *.yml or *.json)", .0.display())]
+    NoManifests(PathBuf),
+    #[error(
+        "the manifests hold {found} ClusterServiceVersions; exactly one is needed as the base that gives description, icon and the like"
+    )]
+    BaseCount { found: usize },
+    #[error("the base ClusterServiceVersion: {field} is {value:?}; {accepted}")]
+    Base {
+        field: &'static str,
+        value: String,
+        accepted: &'static str,
+    },
+    #[error("the manifests hold no Deployment; the one that runs the operator is needed")]
+    NoDeployment,
+    #[error("{binding} grants {role} to service account {account}, but the manifests hold no such role")]
+    NoRole {
+        binding: String,
+        role: String,
+        account: String,
+    },
+    #[error(
+        "CustomResourceDefinition {crd}, version {version}: has no OpenAPI schema to take descriptors from"
+    )]
+    NoSchema { crd: String, version: String },
+    #[error("sample {kind} {name}: {api_version} is served by none of the CustomResourceDefinitions")]
+    ForeignSample {
+        kind: String,
+        name: String,
+        api_version: String,
+    },
+    #[error("channels are empty; name at least one, such as stable")]
+    NoChannel,
+    #[error("default channel {default:?} is none of the channels {}", channels.join(", "))]
+    DefaultChannel { default: String, channels: Vec<String> },
+    #[error("{folder}: {message}; is this a bundle made by `roadstead bundle generate`?")]
+    NoBundle { folder: String, message: String },
+    #[error("catalog: the bundle is of package {found}, the catalog of {expected}")]
+    OtherPackage { expected: String, found: String },
+    #[error("catalog: bundle {bundle} has no property olm.package with a semantic version")]
+    NoVersion { bundle: String },
+    #[error("catalog: version {version} is in both {first} and {second}; a version can be released once")]
+    SameVersion {
+        version: Version,
+        first: String,
+        second: String,
+    },
+    #[error("catalog: channel {channel} has no entry")]
+    EmptyChannel { channel: String },
+    #[error("catalog: channel {channel} lists {entry}, but there is no such bundle")]
+    NoSuchBundle { channel: String, entry: String },
+    #[error("catalog: channel {channel} has {} heads ({}); exactly one entry may be neither replaced nor skipped", heads.len(), heads.join(", "))]
+    Heads { channel: String, heads: Vec<String> },
+    #[error(
+        "catalog: channel {channel}: {entry} is not on the chain of replaces from the head {head}, so its users are never upgraded"
+    )]
+    Stranded {
+        channel: String,
+        entry: String,
+        head: String,
+    },
+    #[error("catalog: channel {channel}: the chain of replaces comes back to {entry}")]
+    Cycle { channel: String, entry: String },
+    #[error("catalog: the default channel {channel} is none of the package's channels")]
+    NoDefaultChannel { channel: String },
+}
+
+impl Error {
+    pub(super) fn file(verb: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::File {
+            verb,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

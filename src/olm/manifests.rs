@@ -1,0 +1,136 @@
+//! The manifests that a bundle is made from: any folder of YAML, whatever wrote it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Error, Tree, yaml};
+
+/// One Kubernetes object and the file that holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// The file, for messages.
+    pub source: PathBuf,
+    /// The object. It has an `apiVersion` and a `kind`.
+    pub body: Value,
+}
+
+/// All objects of a folder, in the order of their files' paths.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Manifests(Vec<Manifest>);
+
+impl Manifests {
+    /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder. Kustomizations and documents that are no objects are left out.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::Unreadable`], naming the file; [`Error::NoManifests`] when there is none at all.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        let mut files = Vec::new();
+        collect_files(folder, &mut files)?;
+        files.sort();
+        let mut manifests = Self::default();
+        for path in files {
+            let text = std::fs::read_to_string(&path).map_err(|source| Error::file("read", &path, source))?;
+            manifests.add(&path, &text)?;
+        }
+        if manifests.0.is_empty() {
+            return Err(Error::NoManifests(folder.to_owned()));
+        }
+        Ok(manifests)
+    }
+
+    /// The objects of files that were made but not written yet.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], naming the file.
+    pub fn of_tree(tree: &Tree) -> Result<Self, Error> {
+        let mut manifests = Self::default();
+        for (path, text) in tree.files().filter(|(path, _)| is_manifest_file(path)) {
+            manifests.add(path, text)?;
+        }
+        Ok(manifests)
+    }
+
+    fn add(&mut self, path: &Path, text: &str) -> Result<(), Error> {
+        for body in yaml::parse::<Value>(&path.display().to_string(), text)? {
+            let is_object = body.get("apiVersion").is_some() && body.get("kind").is_some();
+            let is_kustomize = api_group(&body) == "kustomize.config.k8s.io";
+            if is_object && !is_kustomize {
+                self.0.push(Manifest {
+                    source: path.to_owned(),
+                    body,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Manifest> {
+        self.0.iter()
+    }
+
+    /// The objects of one API group and kind, whatever their version.
+    pub fn of_kind<'a>(&'a self, group: &'a str, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.0
+            .iter()
+            .map(|manifest| &manifest.body)
+            .filter(move |body| is_kind(body, group, kind))
+    }
+}
+
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let entries = std::fs::read_dir(folder).map_err(|source| Error::file("list", folder, source))?;
+    for entry in entries {
+        let path = entry
+            .map_err(|source| Error::file("list", folder, source))?
+            .path();
+        if path.is_dir() {
+            collect_files(&path, files)?;
+        } else if is_manifest_file(&path) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_manifest_file(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
+
+/// Whether an object is of a group and kind.
+pub fn is_kind(body: &Value, group: &str, kind: &str) -> bool {
+    text(body, "/kind") == kind && api_group(body) == group
+}
+
+/// The API group of an object; empty for the core group.
+pub fn api_group(body: &Value) -> &str {
+    text(body, "/apiVersion")
+        .split_once('/')
+        .map_or("", |(group, _)| group)
+}
+
+/// The version within the API group of an object.
+pub fn api_version(body: &Value) -> &str {
+    let whole = text(body, "/apiVersion");
+    whole.split_once('/').map_or(whole, |(_, version)| version)
+}
+
+/// The name of an object.
+pub fn name(body: &Value) -> &str {
+    text(body, "/metadata/name")
+}
+
+/// The text at a JSON pointer; empty where there is none.
+pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
+    body.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list at a JSON pointer; empty where there is none.
+pub fn list<'a>(body: &'a Value, pointer: &str) -> &'a [Value] {
+    body.pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
