@@ -1,12 +1,129 @@
-//! `roadstead bundle`: Make and check OLM bundles.
+//! `roadstead bundle`: Make OLM bundles from any operator's manifests.
 
-use super::Outcome;
+use std::path::{Path, PathBuf};
 
-/// Make and check OLM bundles.
+use clap::Subcommand;
+use semver::Version;
+
+use super::{Outcome, files};
+use crate::olm::catalog::{Catalog, default_channels};
+use crate::olm::manifests::{Manifests, name, text};
+use crate::olm::{bundle, csv};
+
+/// Make OLM bundles.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a bundle, and the Dockerfile of its image beside the bundle's folder.
+    Generate(Box<Generate>),
+}
+
+/// Every folder and name can be another one, so that a bundle for a test cluster leaves the checked-in one alone.
+#[derive(Debug, clap::Args)]
+struct Generate {
+    /// The manifests: CRDs, roles, Deployments, samples, and one ClusterServiceVersion as the base.
+    #[arg(long, value_name = "DIR", default_value = "config")]
+    input: PathBuf,
+    /// The bundle's folder. bundle.Dockerfile is written beside it; the folder that holds both is the build context.
+    #[arg(long, value_name = "DIR", default_value = "bundle")]
+    output: PathBuf,
+    /// The catalog in which the version to replace is looked up. One that does not exist holds no version.
+    #[arg(long, value_name = "DIR", default_value = "catalog")]
+    catalog: PathBuf,
+    /// The version. Default: the base's spec.version.
+    #[arg(long)]
+    version: Option<Version>,
+    /// The package. Default: the base's name, up to ".v".
+    #[arg(long)]
+    package: Option<String>,
+    /// The operator's image. Default: as the manifests have it.
+    #[arg(long)]
+    image: Option<String>,
+    /// The channels that the bundle is meant for. Default: candidate, stable and stable-vMAJOR.MINOR.
+    #[arg(long, value_delimiter = ',')]
+    channels: Vec<String>,
+    /// The channel of a Subscription that names none. Default: stable where it is among the channels, or the first of them.
+    #[arg(long)]
+    default_channel: Option<String>,
+    /// Write nothing; fail and name the files that differ.
+    #[arg(long)]
+    check: bool,
+}
 
 /// Runs the subcommand.
-pub fn main(_args: Args) -> Outcome {
-    Err("not built yet".into())
+///
+/// # Errors
+/// What is wrong with the manifests or the options, or a file that cannot be read or written.
+pub fn main(args: Args) -> Outcome {
+    match args.command {
+        Command::Generate(args) => generate(*args),
+    }
+}
+
+fn generate(args: Generate) -> Outcome {
+    let manifests = Manifests::read(&args.input)?;
+    let base = csv::base(&manifests)?;
+    let version = match args.version {
+        Some(version) => version,
+        None => base_version(text(base, "/spec/version"))?,
+    };
+    let package = args.package.unwrap_or_else(|| package_of(name(base)).to_owned());
+    let channels = if args.channels.is_empty() {
+        default_channels(&version)
+    } else {
+        args.channels
+    };
+    let default_channel = args.default_channel.unwrap_or_else(|| default_of(&channels));
+    let catalog = Catalog::read(&args.catalog, &package)?;
+    let replaces = catalog.replaces(&version, &default_channel)?;
+    let csv = csv::Options {
+        package,
+        version,
+        image: args.image,
+        replaces,
+    };
+    let (context, folder) = context_of(&args.output);
+    let options = bundle::Options {
+        csv,
+        channels,
+        default_channel,
+        folder,
+    };
+    files::finish(
+        &bundle::generate(&manifests, &options)?,
+        &context,
+        args.check,
+        "roadstead bundle generate",
+    )
+}
+
+fn base_version(text: &str) -> Result<Version, String> {
+    text.parse().map_err(|error| {
+        format!("the base ClusterServiceVersion: spec.version is {text:?}, which is not a semantic version ({error}); give --version")
+    })
+}
+
+fn package_of(csv_name: &str) -> &str {
+    csv_name.split_once(".v").map_or(csv_name, |(package, _)| package)
+}
+
+fn default_of(channels: &[String]) -> String {
+    let stable = channels.iter().find(|channel| *channel == "stable");
+    stable.or(channels.first()).cloned().unwrap_or_default()
+}
+
+/// The folder in which an image is built, and the content's folder within it.
+pub(super) fn context_of(folder: &Path) -> (PathBuf, PathBuf) {
+    let context = folder.parent().unwrap_or(Path::new("")).to_owned();
+    (
+        context,
+        folder
+            .file_name()
+            .map_or_else(|| folder.to_owned(), PathBuf::from),
+    )
 }

@@ -1,12 +1,93 @@
-//! `roadstead catalog`: Make and check file-based catalogs.
+//! `roadstead catalog`: Make file-based catalogs.
 
-use super::Outcome;
+use std::path::PathBuf;
 
-/// Make and check file-based catalogs.
+use clap::Subcommand;
+
+use super::bundle::context_of;
+use super::{Outcome, files};
+use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image};
+use crate::olm::{Error, Tree};
+
+/// Make file-based catalogs.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Add a bundle to a catalog, and write the Dockerfile of the catalog's image beside the catalog's folder.
+    ///
+    /// Bundles that are there stay, in their channels too. The same version again takes the place of the first.
+    #[command(visible_alias = "add")]
+    Generate(Box<Generate>),
+}
+
+#[derive(Debug, clap::Args)]
+struct Generate {
+    /// The bundle's folder.
+    #[arg(long, value_name = "DIR", default_value = "bundle")]
+    bundle: PathBuf,
+    /// The bundle's image. Default: beside the operator's image, PACKAGE-bundle:vVERSION.
+    #[arg(long)]
+    bundle_image: Option<String>,
+    /// The catalog's folder, which is read and written. catalog.Dockerfile is written beside it; the folder that holds both is the
+    /// build context.
+    #[arg(
+        long,
+        visible_alias = "catalog",
+        value_name = "DIR",
+        default_value = "catalog"
+    )]
+    output: PathBuf,
+    /// The channels to add it to. Default: those that the bundle names.
+    #[arg(long, value_delimiter = ',')]
+    channels: Vec<String>,
+    /// The channel of a Subscription that names none. Default: the one that the bundle names, once it has an entry.
+    #[arg(long)]
+    default_channel: Option<String>,
+    /// Write nothing; fail and name the files that differ.
+    #[arg(long)]
+    check: bool,
+}
 
 /// Runs the subcommand.
-pub fn main(_args: Args) -> Outcome {
-    Err("not built yet".into())
+///
+/// # Errors
+/// What is wrong with the bundle, the catalog or the options, or a file that cannot be read or written.
+pub fn main(args: Args) -> Outcome {
+    match args.command {
+        Command::Generate(args) => generate(*args),
+    }
+}
+
+fn generate(args: Generate) -> Outcome {
+    let image = |bundle: &Bundle, operator_image: &str| match args.bundle_image {
+        Some(image) => Ok(image),
+        None => Ok(default_bundle_image(
+            operator_image,
+            &bundle.package,
+            &bundle.version()?,
+        )),
+    };
+    let rendered = Rendered::read(&args.bundle, image)?;
+    let channels = if args.channels.is_empty() {
+        rendered.channels.clone()
+    } else {
+        args.channels
+    };
+    if channels.is_empty() {
+        return Err(Error::NoChannel.into());
+    }
+    let default_channel = args
+        .default_channel
+        .unwrap_or_else(|| rendered.default_channel.clone());
+    let mut catalog = Catalog::read(&args.output, rendered.package())?;
+    catalog.add(rendered, &channels, &default_channel)?;
+    catalog.check()?;
+    let (context, folder) = context_of(&args.output);
+    let tree: Tree = catalog.tree(&folder)?;
+    files::finish(&tree, &context, args.check, "roadstead catalog generate")
 }

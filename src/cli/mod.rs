@@ -6,8 +6,10 @@ use clap::{Parser, Subcommand};
 
 pub mod bundle;
 pub mod catalog;
+mod files;
 pub mod generate;
 pub mod instance;
+pub mod release;
 pub mod run;
 
 /// Runs data services on Kubernetes, and packages operators for OLM.
@@ -26,10 +28,12 @@ enum Command {
     Instance(instance::Args),
     /// Write crds/ and config/ from the types in this crate.
     Generate(generate::Args),
-    /// Make and check OLM bundles.
+    /// Make OLM bundles.
     Bundle(bundle::Args),
-    /// Make and check file-based catalogs.
+    /// Make file-based catalogs.
     Catalog(catalog::Args),
+    /// Make the next release of this repository.
+    Release(release::Args),
 }
 
 /// Parses the arguments, runs the subcommand, and turns its outcome into an exit code.
@@ -42,6 +46,7 @@ pub fn main() -> ExitCode {
         Command::Generate(args) => generate::main(args),
         Command::Bundle(args) => bundle::main(args),
         Command::Catalog(args) => catalog::main(args),
+        Command::Release(args) => release::main(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

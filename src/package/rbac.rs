@@ -1,0 +1,126 @@
+//! Who the operator is, and what it may do: what each kind declares, and what the runtime needs for itself.
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use kube::api::ObjectMeta;
+use serde_json::Value;
+
+use super::kinds::Kind;
+use super::operator::labels;
+use super::{NAMESPACE, OPERATOR, value};
+use crate::olm::Error;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const LEADER_ELECTION: &str = "roadstead-operator-leader-election";
+
+/// The files of config/rbac.
+pub(super) fn objects(kinds: &[Kind]) -> Result<Vec<(String, Value)>, Error> {
+    let file = |name: &str, object: Value| (format!("{name}.yaml"), object);
+    Ok(vec![
+        file(
+            "service_account",
+            value(&ServiceAccount {
+                metadata: namespaced(OPERATOR),
+                ..Default::default()
+            })?,
+        ),
+        file("role", value(&cluster_role(kinds))?),
+        file("role_binding", value(&cluster_role_binding())?),
+        file("leader_election_role", value(&leader_election_role())?),
+        file(
+            "leader_election_role_binding",
+            value(&leader_election_role_binding())?,
+        ),
+    ])
+}
+
+fn cluster_role(kinds: &[Kind]) -> ClusterRole {
+    let mut rules: Vec<PolicyRule> = Vec::new();
+    for rule in kinds.iter().flat_map(|kind| kind.rules.clone()).chain([events()]) {
+        // Kinds ask for the same things; the role says each once.
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    ClusterRole {
+        metadata: clusterwide(OPERATOR),
+        rules: Some(rules),
+        ..Default::default()
+    }
+}
+
+fn events() -> PolicyRule {
+    rule("events.k8s.io", "events", &["create", "patch"])
+}
+
+/// Only in the operator's own namespace. A Lease is only ever written as a whole, guarded by its resourceVersion; standbys watch it.
+fn leader_election_role() -> Role {
+    let leases = rule(
+        "coordination.k8s.io",
+        "leases",
+        &["get", "list", "watch", "create", "update"],
+    );
+    Role {
+        metadata: namespaced(LEADER_ELECTION),
+        rules: Some(vec![leases]),
+    }
+}
+
+fn cluster_role_binding() -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: clusterwide(OPERATOR),
+        role_ref: role_ref("ClusterRole", OPERATOR),
+        subjects: Some(vec![subject()]),
+    }
+}
+
+fn leader_election_role_binding() -> RoleBinding {
+    RoleBinding {
+        metadata: namespaced(LEADER_ELECTION),
+        role_ref: role_ref("Role", LEADER_ELECTION),
+        subjects: Some(vec![subject()]),
+    }
+}
+
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(vec![resource.to_owned()]),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef {
+        api_group: GROUP.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn subject() -> Subject {
+    Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: OPERATOR.to_owned(),
+        namespace: Some(NAMESPACE.to_owned()),
+        ..Default::default()
+    }
+}
+
+fn clusterwide(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some(labels()),
+        ..Default::default()
+    }
+}
+
+fn namespaced(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        namespace: Some(NAMESPACE.to_owned()),
+        ..clusterwide(name)
+    }
+}
