@@ -88,7 +88,8 @@ uninstall: ## Delete the CRDs, and with them every object of theirs
 deploy: ## Install the CRDs and the operator: IMG=...
 	@hack/deploy $(IMG)
 undeploy: ## Remove the operator; CRDs, objects and what they run stay
-	$(KUBECTL) delete --ignore-not-found -k config/manager -k config/rbac
+	$(KUBECTL) delete --ignore-not-found -k config/rbac
+	$(KUBECTL) delete --ignore-not-found -k config/manager
 
 ##@ Release
 .PHONY: release
