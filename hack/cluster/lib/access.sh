@@ -1,15 +1,21 @@
 # What a person and the other tools do with a running cluster.
 # shellcheck shell=bash
 
-# in_network COMMAND...: runs it with the cluster's network and DNS, but with the caller's files, folder and
-# environment.
-in_network() {
+in_network() { (enter_network "$@"); }
+
+# enter_network COMMAND...: becomes COMMAND with the cluster's network and DNS, but with the caller's
+# files, folder and environment.
+enter_network() {
+  local bin
+  bin=$(bin_folder)
+  without_proxies
+  export KUBECONFIG=$STATE/kubeconfig-inside KUBECACHEDIR=$STATE/kubectl-cache PATH=$bin:$PATH
   # The names of services are known to the cluster's DNS alone. A mount namespace of the command's own
   # keeps the host's resolv.conf as it is.
   # shellcheck disable=SC2016
-  KUBECONFIG=$STATE/kubeconfig-inside KUBECACHEDIR=$STATE/kubectl-cache PATH=$(bin_folder):$PATH \
-    nsenter --net="/proc/$(inner_pid)/ns/net" unshare --mount --propagation slave \
-    sh -c 'mount --bind "$0" /etc/resolv.conf && exec "$@"' "$STATE/etc/resolv.conf" "$@"
+  exec nsenter --net="/proc/$(inner_pid)/ns/net" unshare --mount --propagation slave \
+    sh -c '[ ! -e /etc/resolv.conf ] || mount --bind "$0" /etc/resolv.conf || exit; exec "$@"' \
+    "$STATE/etc/resolv.conf" "$@"
 }
 
 print_environment() {

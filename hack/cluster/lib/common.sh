@@ -1,5 +1,5 @@
 # Paths, messages and waiting: what every other file of the local cluster uses.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 CLUSTER_NAME=${CLUSTER_NAME:-roadstead}
 STATE=${TMPDIR:-/tmp}
@@ -13,9 +13,9 @@ API_SERVICE_IP=10.96.0.1
 POD_CIDR=10.244.0.0/24
 REGISTRY=localhost:5000
 
-# The network namespace has no way out; a proxy from the caller's environment would only swallow
+# The cluster's network has no way out; a proxy from the caller's environment would only swallow
 # requests meant for the cluster.
-unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy
+without_proxies() { unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy; }
 
 say() { printf '%s\n' "$*"; }
 warn() { printf 'cluster: %s\n' "$*" >&2; }
@@ -90,7 +90,7 @@ check_names() {
   local folder
   for folder in "$STATE" "$CACHE"; do
     case $folder/ in
-    /run/* | /var/run/* | /var/log/* | /var/lib/kubelet/* | /var/lib/cni/*)
+    /run/* | /var/run/* | /var/log/* | /var/lib/*)
       die "the folder '$folder' is hidden inside the cluster; set TMPDIR or ROADSTEAD_CACHE to another place"
       ;;
     esac

@@ -1,5 +1,5 @@
 # The cluster's processes: how each is started. All of this runs inside the cluster's namespaces.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 declare -A COMPONENTS=() # process id -> name
 

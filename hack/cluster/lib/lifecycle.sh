@@ -8,10 +8,13 @@ running() {
   local pid born
   [[ -e $STATE/pid ]] || return 1
   read -r pid born <"$STATE/pid"
-  [[ $(started "$pid") == "$born" ]]
+  [[ -n $born && $(started "$pid") == "$born" ]]
 }
 
-started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+# started PID: its start time, or nothing when it is no more (a zombie only waits for its parent).
+started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" {print $20}'; }
+
+stopped() { ! running; }
 
 # The process that is number 1 inside the cluster's namespaces.
 inner_pid() {
@@ -20,20 +23,23 @@ inner_pid() {
   ps -o pid= --ppid "$pid" | head -n 1 | tr -d ' '
 }
 
-need_running() { running && [[ -e $STATE/ready ]] || die "cluster '$CLUSTER_NAME' is not up; start it with 'hack/cluster/cluster up'"; }
+ready() { [[ -e $STATE/ready ]] && running; }
+
+need_running() { ready || die "cluster '$CLUSTER_NAME' is not up; start it with 'hack/cluster/cluster up'"; }
 
 up() {
   local start
   start=$(now_ms)
-  check_root
-  check_names
   check_namespaces
-  if running; then
-    [[ ! -e $STATE/ready ]] || { say "Cluster '$CLUSTER_NAME' is already up"; return 0; }
-    die "cluster '$CLUSTER_NAME' is being started by another call; wait for it or stop it with 'hack/cluster/cluster down'"
+  images
+  # Of two calls at once the second one waits here and finds the cluster up.
+  exec 9>"$CACHE/.$CLUSTER_NAME.lock"
+  flock 9
+  if ready; then
+    say "Cluster '$CLUSTER_NAME' is already up"
+    return 0
   fi
   [[ ! -e $STATE ]] || down >/dev/null
-  images
   say "Starting cluster '$CLUSTER_NAME'"
   mkdir -m 700 "$STATE" || die "cannot make the state folder $STATE"
   # Whatever goes wrong from here on, nothing is left behind.
@@ -44,6 +50,8 @@ up() {
   stage "certificates" make_pki "$(<"$STATE/port")"
   launch
   follow_boot
+  await 10 "the API server to answer on 127.0.0.1:$(<"$STATE/port")" \
+    "$(bin_folder)/kubectl" --kubeconfig "$STATE/kubeconfig" --request-timeout=5s get --raw /readyz
   trap - EXIT INT TERM
   say "Cluster '$CLUSTER_NAME' is up after $(seconds_since "$start") s. Use it with: eval \"\$(hack/cluster/cluster env)\""
 }
@@ -52,7 +60,7 @@ up() {
 launch() {
   : >"$STATE/boot.log"
   setsid unshare --mount --propagation slave --pid --mount-proc --uts --fork --kill-child \
-    "$HERE/cluster" __mounts </dev/null >"$STATE/logs/launch.log" 2>&1 &
+    "$HERE/cluster" __mounts </dev/null >"$STATE/logs/launch.log" 2>&1 9>&- &
   printf '%s %s\n' "$!" "$(started "$!")" >"$STATE/pid"
   disown
 }
@@ -66,7 +74,7 @@ follow_boot() {
   done
   cat <&7
   exec 7<&-
-  [[ -e $STATE/ready ]] && running && return 0
+  ! ready || return 0
   cat "$STATE/logs/launch.log" >&2
   die "cluster '$CLUSTER_NAME' did not come up; all logs are kept in $CACHE/failed-$CLUSTER_NAME"
 }
@@ -87,24 +95,23 @@ free_port() {
 
 # down: one signal takes all processes with their namespaces, and these take mounts and links.
 down() {
-  check_root
-  check_names
   [[ -e $STATE ]] || { say "Cluster '$CLUSTER_NAME' is not up"; return 0; }
-  local pid _
+  local inner outer _
   if running; then
-    read -r pid _ <"$STATE/pid"
-    kill -KILL "$pid"
+    # Killing the inner one lets the outer one end by itself, with nobody left to be waited for.
+    inner=$(inner_pid)
+    read -r outer _ <"$STATE/pid"
+    kill -KILL "${inner:-$outer}"
+    await 10 "the cluster's processes to end" stopped
   fi
   remove_cgroups
   ! grep -q " $STATE/" /proc/mounts || die "something is still mounted below $STATE; see /proc/mounts"
   rm -rf "$STATE"
-  # The cluster made these two when they were missing; one that is empty belonged to nobody else.
-  rmdir /var/lib/kubelet /var/lib/cni 2>/dev/null || true
   say "Cluster '$CLUSTER_NAME' is down"
 }
 
 status() {
-  if ! running || [[ ! -e $STATE/ready ]]; then
+  if ! ready; then
     say "Cluster '$CLUSTER_NAME' is not up"
     [[ ! -e $STATE/failed ]] || tail -n 20 "$STATE/boot.log"
     return 1

@@ -1,7 +1,7 @@
 # Inside the cluster's namespaces: what the first process of the cluster does, step by step.
 # shellcheck shell=bash
 
-# Folders that hold what the node's programs write under fixed names. Each is covered by one of the cluster's own.
+# What the node's programs write under fixed names goes to the cluster's own folders, laid over these.
 COVERED_FOLDERS=(/run /var/log /var/lib/kubelet /var/lib/cni)
 
 # node_mounts: runs first, still in the host's network, so that the outer door can listen there.
@@ -9,6 +9,10 @@ node_mounts() {
   local folder
   # Containers need shared mounts; nothing goes back to the host, for the namespace is its slave.
   mount --make-rshared /
+  # Two of the folders are rarely there. They are made in a layer over /var/lib: had they been made on the host,
+  # removing them when one cluster stops would take them from under another.
+  mkdir -p "$STATE/node/layer" "$STATE/node/work"
+  mount -t overlay overlay -o "lowerdir=/var/lib,upperdir=$STATE/node/layer,workdir=$STATE/node/work" /var/lib
   for folder in "${COVERED_FOLDERS[@]}"; do
     mkdir -p "$folder" "$STATE/node$folder"
     mount --bind "$STATE/node$folder" "$folder"
@@ -34,6 +38,7 @@ keep_kernel_settings() {
 # node_main: the first process of the cluster. It ends, and everything with it, when any component does.
 node_main() {
   exec >>"$STATE/boot.log" 2>&1
+  without_proxies
   BIN=$(bin_folder)
   KUBECONFIG=$STATE/kubeconfig-inside
   KUBECACHEDIR=$STATE/kubectl-cache

@@ -39,6 +39,7 @@ authority() {
 
 # certificate AUTHORITY NAME SUBJECT [ALTERNATIVE_NAMES]: good for servers and clients alike.
 certificate() {
+  # shellcheck disable=SC2054 # the commas belong to openssl
   local extensions=(-addext basicConstraints=critical,CA:FALSE -addext extendedKeyUsage=serverAuth,clientAuth)
   [[ -z ${4:-} ]] || extensions+=(-addext "subjectAltName=$4")
   new_certificate "$2" -CA "$PKI/$1.crt" -CAkey "$PKI/$1.key" -subj "$3" "${extensions[@]}"
