@@ -1,12 +1,162 @@
 //! `roadstead instance`: Run inside an operand's container.
 
-use super::Outcome;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use crate::instance::install::install;
+use crate::instance::nginx::check::{CheckError, REFUSED, check_once, shorten};
+use crate::instance::nginx::{Options, Timing, supervisor};
+
+/// What the kubelet keeps of a termination message, in bytes.
+const MAX_TERMINATION_MESSAGE: usize = 4096;
 
 /// Run inside an operand's container.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
 
-/// Runs the subcommand.
-pub fn main(_args: Args) -> Outcome {
-    Err("not built yet".into())
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Copy this program to DIR/roadstead, for the containers that run it from there.
+    Install {
+        /// The folder, which exists.
+        dir: PathBuf,
+    },
+    /// Supervise nginx: check, drain, reload, graceful stop.
+    Nginx(Nginx),
+}
+
+#[derive(Debug, clap::Args)]
+struct Nginx {
+    /// Run `nginx -t` once on the mounted configuration and exit: 0 if nginx accepts it, 3 if it refuses it, 1 if it cannot be checked.
+    #[arg(long)]
+    check: bool,
+    /// The nginx program.
+    #[arg(long, default_value = "nginx")]
+    nginx: PathBuf,
+    /// The folder that holds nginx.conf.
+    #[arg(long, default_value = "/etc/roadstead/nginx")]
+    config: PathBuf,
+    /// The folder that holds tls.crt and tls.key.
+    #[arg(long)]
+    tls: Option<PathBuf>,
+    /// A private folder for the configuration in use, best in memory.
+    #[arg(long, default_value = "/run/roadstead")]
+    run: PathBuf,
+    /// A folder for request and response bodies that do not fit into memory.
+    #[arg(long, default_value = "/tmp")]
+    scratch: PathBuf,
+    /// The resolver configuration to take name servers from.
+    #[arg(long, default_value = "/etc/resolv.conf")]
+    resolv_conf: PathBuf,
+    /// The port of plain HTTP.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// The port of HTTPS.
+    #[arg(long, default_value_t = 8443)]
+    tls_port: u16,
+    /// The port of /healthz, /readyz, /config and /metrics.
+    #[arg(long, default_value_t = 8081)]
+    probe_port: u16,
+    /// Milliseconds between two looks at the mounted files.
+    #[arg(long, default_value_t = 1000)]
+    poll_ms: u64,
+    /// Milliseconds of `Connection: close` before a reload.
+    #[arg(long, default_value_t = 2000)]
+    reload_drain_ms: u64,
+    /// Milliseconds to keep serving after SIGTERM, while load balancers learn that the pod goes.
+    #[arg(long, default_value_t = 10_000)]
+    stop_drain_ms: u64,
+    /// Milliseconds that requests in flight may take after that.
+    #[arg(long, default_value_t = 30_000)]
+    stop_ms: u64,
+    /// Where the reason of a failure is written for the kubelet.
+    #[arg(long, default_value = "/dev/termination-log")]
+    termination_log: PathBuf,
+}
+
+/// Runs the subcommand; its exit code is the container's.
+pub fn main(args: Args) -> ExitCode {
+    match args.command {
+        Command::Install { dir } => match install(&dir) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(error) => fail(&format!("cannot install into {}: {error}", dir.display())),
+        },
+        Command::Nginx(nginx) => run(nginx),
+    }
+}
+
+fn run(args: Nginx) -> ExitCode {
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_writer(std::io::stderr)
+        .init();
+    let (check, termination_log) = (args.check, args.termination_log.clone());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("cannot start: {error}")),
+    };
+    let outcome = runtime.block_on(async move {
+        if check {
+            check_once(&args.into()).await.map(|()| 0).map_err(|error| {
+                let code = if matches!(error, CheckError::Refused(_)) {
+                    REFUSED
+                } else {
+                    1
+                };
+                (code, error.to_string())
+            })
+        } else {
+            supervisor::run(args.into())
+                .await
+                .map_err(|error| (1, error.to_string()))
+        }
+    });
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err((code, message)) => {
+            // Where there is no such file, standard error has to do.
+            let _ = std::fs::write(&termination_log, shorten(&message, MAX_TERMINATION_MESSAGE));
+            fail(&message);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("roadstead: {message}");
+    ExitCode::FAILURE
+}
+
+impl From<Nginx> for Options {
+    fn from(args: Nginx) -> Self {
+        Self {
+            nginx: args.nginx,
+            config: args.config,
+            tls: args.tls,
+            run: args.run,
+            scratch: args.scratch,
+            resolv_conf: args.resolv_conf,
+            port: args.port,
+            tls_port: args.tls_port,
+            probe_port: args.probe_port,
+            timing: Timing {
+                poll: Duration::from_millis(args.poll_ms),
+                reload_drain: Duration::from_millis(args.reload_drain_ms),
+                stop_drain: Duration::from_millis(args.stop_drain_ms),
+                stop: Duration::from_millis(args.stop_ms),
+                ..Timing::default()
+            },
+        }
+    }
 }

@@ -42,7 +42,8 @@ enum Command {
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::main(*args),
-        Command::Instance(args) => instance::main(args),
+        // The exit code of a container tells its operator something.
+        Command::Instance(args) => return instance::main(args),
         Command::Generate(args) => generate::main(args),
         Command::Bundle(args) => bundle::main(args),
         Command::Catalog(args) => catalog::main(args),

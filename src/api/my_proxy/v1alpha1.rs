@@ -91,7 +91,7 @@ pub struct MyProxySpec {
 
     /// Which requests go where. A request that no route takes is answered with 404.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256))]
+    #[schemars(length(max = 128))]
     pub routes: Vec<Route>,
 
     /// Name of a Secret of type kubernetes.io/tls in the same namespace. With it, the Service serves HTTPS on port 443 as well.
@@ -119,7 +119,7 @@ pub struct Upstream {
     pub name: String,
 
     /// The servers. Requests are spread over them by weight; one that cannot be reached is passed over once for the next in the list.
-    #[schemars(length(min = 1, max = 32))]
+    #[schemars(length(min = 1, max = 16))]
     pub servers: Vec<Server>,
 }
 

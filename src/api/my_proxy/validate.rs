@@ -19,8 +19,8 @@ const MAX_HOST: usize = 253;
 const MAX_PATH: usize = 256;
 const MAX_IMAGE: usize = 500;
 const MAX_UPSTREAMS: usize = 64;
-const MAX_SERVERS: usize = 32;
-const MAX_ROUTES: usize = 256;
+const MAX_SERVERS: usize = 16;
+const MAX_ROUTES: usize = 128;
 const MAX_REPLICAS: i32 = 1000;
 const MAX_WEIGHT: i32 = 100;
 /// How many problems a message spells out before it only counts.

@@ -1,5 +1,6 @@
 //! The controller of MyProxy.
 
+pub mod desired;
 mod rbac;
 
 pub use rbac::rules;

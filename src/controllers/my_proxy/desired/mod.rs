@@ -1,0 +1,3 @@
+//! The objects that a proxy consists of, built from a validated spec. Pure: no client, no clock.
+
+pub mod config;

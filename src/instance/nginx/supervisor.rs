@@ -1,0 +1,349 @@
+//! The life of the container: start, reload, stop.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use super::check::{CheckError, check, machine};
+use super::generation::{self, Unwritable};
+use super::inputs::Inputs;
+use super::machine::Machine;
+use super::process::{Nginx, serves};
+use super::{Options, probes};
+use crate::instance::orphans::Orphans;
+
+/// How long nginx has to end after a plain request to, before it is killed.
+const LAST_WARNING: Duration = Duration::from_secs(2);
+
+/// What the agent knows; the probes show it.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// The generation that nginx serves; none before it has started.
+    pub generation: Option<String>,
+    /// The SHA-256 of its `nginx.conf`.
+    pub config: Option<String>,
+    /// Why the mounted files are not what is served, if they are not.
+    pub refused: Option<String>,
+    /// Set from SIGTERM on.
+    pub stopping: bool,
+    /// Reloads that took effect.
+    pub reloads: u64,
+    /// Configurations and certificates that were refused here.
+    pub refusals: u64,
+}
+
+/// Why the agent gave up.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The port for the probes is not to be had.
+    #[error("cannot listen on port {port} for probes: {source}")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no configuration that nginx accepts, not even an earlier one.
+    #[error("nothing to start nginx with: {0}")]
+    NothingToServe(CheckError),
+    /// nginx does not start.
+    #[error("cannot start nginx: {0}")]
+    Start(io::Error),
+    /// nginx runs but does not answer.
+    #[error("nginx did not answer within {0} s of its start")]
+    Silent(u64),
+    /// A signal handler or the clock of the kernel is missing.
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// The run folder cannot be written.
+    #[error(transparent)]
+    Unwritable(#[from] Unwritable),
+}
+
+/// Runs nginx until SIGTERM (or SIGINT), or until nginx dies. Gives the exit code of the container: 0 after a stop that was
+/// asked for, otherwise nginx's own, with 128 added to the number of a signal.
+///
+/// # Errors
+/// When nginx cannot be started, or does not serve.
+pub async fn run(options: Options) -> Result<u8, AgentError> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    generation::prepare(&options)?;
+    drain(&options, false)?;
+    let options = Arc::new(options);
+    let (state, seen) = watch::channel(State::default());
+    let listener = probes::listen(options.probe_port).await;
+    let listener: TcpListener = listener.map_err(|source| AgentError::Listen {
+        port: options.probe_port,
+        source,
+    })?;
+    let probes = tokio::spawn(probes::serve(listener, Arc::clone(&options), seen));
+    let orphans = tokio::spawn(reap_orphans());
+    let mut asked_to_stop = std::pin::pin!(async {
+        tokio::select! { _ = terminate.recv() => (), _ = interrupt.recv() => () }
+    });
+    let outcome = tokio::select! {
+        () = &mut asked_to_stop => Ok(0),
+        started = start(&options, state) => match started {
+            Err(error) => Err(error),
+            Ok((mut supervisor, mut nginx)) => live(&mut supervisor, &mut nginx, asked_to_stop).await,
+        },
+    };
+    probes.abort();
+    orphans.abort();
+    outcome
+}
+
+/// Brings nginx up on the mounted configuration or, when that is refused, on the last one that was accepted in this pod.
+async fn start(
+    options: &Arc<Options>,
+    state: watch::Sender<State>,
+) -> Result<(Supervisor, Nginx), AgentError> {
+    let machine = machine(options).await.map_err(AgentError::NothingToServe)?;
+    let mut supervisor = Supervisor {
+        options: Arc::clone(options),
+        machine,
+        state,
+        refused: None,
+    };
+    let (name, config) = supervisor.first_generation().await?;
+    let nginx = Nginx::start(options).map_err(AgentError::Start)?;
+    supervisor.state.send_modify(|state| {
+        state.generation = Some(name);
+        state.config = config;
+    });
+    Ok((supervisor, nginx))
+}
+
+/// From the start of nginx to its end.
+async fn live(
+    supervisor: &mut Supervisor,
+    nginx: &mut Nginx,
+    asked_to_stop: impl Future<Output = ()>,
+) -> Result<u8, AgentError> {
+    let pid = nginx.pid();
+    let outcome = tokio::select! {
+        status = nginx.wait() => {
+            let code = exit_code(status?);
+            tracing::error!(code, "nginx ended unasked");
+            Ok(code)
+        }
+        () = asked_to_stop => {
+            supervisor.state.send_modify(|state| state.stopping = true);
+            stop(&supervisor.options, nginx).await
+        }
+        error = supervisor.follow(pid) => Err(error),
+    };
+    nginx.kill_all();
+    outcome
+}
+
+struct Supervisor {
+    options: Arc<Options>,
+    machine: Machine,
+    state: watch::Sender<State>,
+    /// The generation that was refused last, and when.
+    refused: Option<(String, Instant)>,
+}
+
+impl Supervisor {
+    /// Activates the first generation; gives its name and the hash of its configuration.
+    async fn first_generation(&mut self) -> Result<(String, Option<String>), AgentError> {
+        match self.candidate().await {
+            Ok((inputs, folder)) => {
+                generation::activate(&self.options, &folder)?;
+                Ok((inputs.generation(), Some(inputs.config_hash())))
+            }
+            Err(error) => {
+                // The container was restarted while a bad configuration is mounted: its run folder is still there.
+                let previous = generation::active(&self.options);
+                let name = previous.and_then(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
+                let Some(name) = name else {
+                    return Err(AgentError::NothingToServe(error));
+                };
+                tracing::error!(%error, generation = name, "the mounted configuration is refused; starting with the last good one");
+                self.state
+                    .send_modify(|state| state.refused = Some(error.to_string()));
+                Ok((name, None))
+            }
+        }
+    }
+
+    async fn candidate(&self) -> Result<(Inputs, PathBuf), CheckError> {
+        let inputs = Inputs::read(&self.options)?;
+        let folder = generation::write(&self.options, &self.machine, &inputs)?;
+        match check(&self.options, &folder).await {
+            Ok(()) => Ok((inputs, folder)),
+            Err(error) => {
+                generation::discard(&self.options, &folder);
+                Err(error)
+            }
+        }
+    }
+
+    /// Follows the mounted files for ever. Returns only if nginx does not begin to serve.
+    async fn follow(&mut self, nginx: Pid) -> AgentError {
+        let first = self.state.borrow().generation.clone().unwrap_or_default();
+        let bound = self.options.timing.nginx;
+        if !serves(&self.options, &first, bound).await {
+            return AgentError::Silent(bound.as_secs());
+        }
+        tracing::info!(generation = first, cpus = self.machine.cpus, "nginx serves");
+        let mut ticks = interval(self.options.timing.poll);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.refresh(nginx).await;
+        }
+    }
+
+    /// Reloads nginx if the mounted files changed and nginx accepts them.
+    async fn refresh(&mut self, nginx: Pid) {
+        let name = match Inputs::read(&self.options) {
+            Ok(inputs) => inputs.generation(),
+            Err(error) => return self.refuse(String::new(), error.to_string()),
+        };
+        if self.state.borrow().generation.as_ref() == Some(&name) {
+            self.refused = None;
+            return self.state.send_modify(|state| state.refused = None);
+        }
+        let retry = self.options.timing.retry_refused;
+        if self
+            .refused
+            .as_ref()
+            .is_some_and(|(refused, when)| *refused == name && when.elapsed() < retry)
+        {
+            return;
+        }
+        match self.candidate().await {
+            Err(error) => self.refuse(name, error.to_string()),
+            // Read again for the candidate: the files may have changed in between, and then this is the newer.
+            Ok((inputs, folder)) => match self.reload(nginx, &inputs, &folder).await {
+                Ok(()) => self.adopt(&inputs),
+                Err(message) => self.refuse(name, message),
+            },
+        }
+    }
+
+    /// Drains, swaps, reloads, and swaps back if the new workers do not answer.
+    async fn reload(&self, nginx: Pid, inputs: &Inputs, folder: &Path) -> Result<(), String> {
+        let (options, timing) = (&*self.options, self.options.timing);
+        let text = |error: Unwritable| error.to_string();
+        let previous = generation::active(options);
+        drain(options, true).map_err(text)?;
+        sleep(timing.reload_drain).await;
+        let outcome = match generation::activate(options, folder) {
+            Ok(()) => {
+                let _ = kill_process(nginx, Signal::HUP);
+                let serving = serves(options, &inputs.generation(), timing.nginx).await;
+                // Old workers are told a moment after new ones answer, and whoever talks to them is to hear `close`.
+                sleep(timing.settle).await;
+                if serving {
+                    Ok(())
+                } else {
+                    Err("nginx did not take the new configuration".to_owned())
+                }
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        drain(options, false).map_err(text)?;
+        match (&outcome, previous) {
+            (Ok(()), Some(previous)) => generation::discard(options, &previous),
+            (Err(_), Some(previous)) => {
+                generation::activate(options, &previous).map_err(text)?;
+                generation::discard(options, folder);
+            }
+            (_, None) => {}
+        }
+        outcome
+    }
+
+    fn adopt(&mut self, inputs: &Inputs) {
+        let generation = inputs.generation();
+        tracing::info!(generation, "nginx reloaded");
+        self.refused = None;
+        self.state.send_modify(|state| {
+            state.generation = Some(generation);
+            state.config = Some(inputs.config_hash());
+            state.refused = None;
+            state.reloads += 1;
+        });
+    }
+
+    fn refuse(&mut self, generation: String, message: String) {
+        let known = self.state.borrow().refused.as_ref() == Some(&message);
+        if !known {
+            tracing::error!(
+                reason = message,
+                "the mounted configuration is refused; the old one keeps serving"
+            );
+        }
+        self.refused = Some((generation, Instant::now()));
+        self.state.send_modify(|state| {
+            state.refusals += u64::from(!known);
+            state.refused = Some(message);
+        });
+    }
+}
+
+/// Keeps serving while load balancers learn that the pod goes, lets requests in flight end, then ends nginx.
+async fn stop(options: &Options, nginx: &mut Nginx) -> Result<u8, AgentError> {
+    let timing = options.timing;
+    tracing::info!(
+        drain_seconds = timing.stop_drain.as_secs(),
+        "asked to stop: draining"
+    );
+    drain(options, true)?;
+    if nginx.ended_within(timing.stop_drain).await {
+        return Ok(0);
+    }
+    for (signal, bound) in [(Signal::QUIT, timing.stop), (Signal::TERM, LAST_WARNING)] {
+        nginx.signal(signal);
+        if nginx.ended_within(bound).await {
+            tracing::info!("nginx stopped");
+            return Ok(0);
+        }
+        tracing::warn!(?signal, seconds = bound.as_secs(), "requests are still in flight");
+    }
+    Ok(0)
+}
+
+fn drain(options: &Options, on: bool) -> Result<(), Unwritable> {
+    let flag = options.drain_flag();
+    let outcome = if on {
+        fs::write(&flag, "")
+    } else {
+        fs::remove_file(&flag)
+    };
+    match outcome {
+        Err(error) if on || error.kind() != io::ErrorKind::NotFound => Err(Unwritable::new(flag, error)),
+        _ => Ok(()),
+    }
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Does what the first process of a container owes to the kernel, if this is it.
+async fn reap_orphans() {
+    if !getpid().is_init() {
+        return;
+    }
+    let mut orphans = Orphans::default();
+    let mut ticks = interval(Duration::from_secs(10));
+    loop {
+        ticks.tick().await;
+        orphans.sweep();
+    }
+}

@@ -1,0 +1,590 @@
+//! The nginx agent against a real nginx, on loopback.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails by panicking
+
+#[path = "support/load.rs"]
+mod load;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::http::{HeaderMap, Uri};
+use load::Load;
+use roadstead::api::my_proxy::{MyProxy, validate};
+use roadstead::controllers::my_proxy::desired::config::render;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Debian puts it where a user's PATH may not look.
+const NGINX: &str = "/usr/sbin/nginx";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reloads_under_keep_alive_load_fail_no_request() {
+    let (one, two) = (backend("one").await, backend("two").await);
+    let agent = Agent::start(proxy_to(&[one]), None).await;
+    let load = Load::to(agent.http).start();
+    for round in 0..4 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        agent.write_config(&proxy_to(&[if round % 2 == 0 { two } else { one }]));
+        agent
+            .wait_until("a reload", |config| config["reloads"] == round + 1)
+            .await;
+    }
+    let report = load.stop().await;
+    println!("{report:?}");
+    report.assert_nothing_failed("reload");
+    assert!(report.closed > 0, "nothing was drained: {report:?}");
+    assert_eq!(agent.terminate().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_pods_stopping_under_load_fails_no_request() {
+    let backend = backend("one").await;
+    let (going, staying) = (
+        Agent::start(proxy_to(&[backend]), None).await,
+        Agent::start(proxy_to(&[backend]), None).await,
+    );
+    // As a Service does: new connections go to pods that are ready, and it hears of a change a moment later.
+    let ready = Arc::new(std::sync::Mutex::new(vec![going.http, staying.http]));
+    let turn = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let endpoints = Arc::clone(&ready);
+    let mut load = Load::to(going.http);
+    load.target = Arc::new(move || {
+        let endpoints = endpoints.lock().unwrap();
+        let turn = turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        endpoints.get(turn % endpoints.len().max(1)).copied()
+    });
+    let load = load.start();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    going.signal(Signal::TERM);
+    eventually("unready", || async {
+        get(going.probes, "/readyz").await.0 == 503
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    ready.lock().unwrap().retain(|address| *address != going.http);
+    assert_eq!(going.exit().await.code(), Some(0));
+    let report = load.stop().await;
+    println!("{report:?}");
+    report.assert_nothing_failed("stop");
+    assert_eq!(
+        report.lost_reused, 0,
+        "drained clients had left by themselves: {report:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_in_flight_ends_before_the_container_does() {
+    let slow = slow_backend(Duration::from_secs(3)).await;
+    let agent = Agent::start(proxy_to(&[slow]), None).await;
+    let request = tokio::spawn(get(agent.http, "/"));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let status = agent.terminate().await;
+    assert_eq!((request.await.unwrap().0, status.code()), (200, Some(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_nginx_refuses_leaves_the_old_one_serving() {
+    let backend = backend("one").await;
+    let agent = Agent::start(proxy_to(&[backend]), None).await;
+    agent.write_config("include main.conf;\nevents {}\nhttp { include http.conf; nonsense on; }\n");
+    let config = agent
+        .wait_until("a refusal", |config| config["refused"].is_string())
+        .await;
+    assert_eq!(
+        config["refused"],
+        "[emerg] unknown directive \"nonsense\" in nginx.conf:3"
+    );
+    assert_eq!(get(agent.http, "/").await.0, 200);
+    assert_eq!(get(agent.probes, "/readyz").await.0, 200);
+    agent.write_config(&proxy_to(&[backend]));
+    agent
+        .wait_until("the refusal to be over", |config| config["refused"].is_null())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_container_falls_back_to_the_last_good_configuration() {
+    let backend = backend("one").await;
+    let agent = Agent::start(proxy_to(&[backend]), None).await;
+    let ports = [agent.http.port(), agent.https.port(), agent.probes.port()];
+    let folder = agent.kill().await;
+    std::fs::write(folder.path().join("config/nginx.conf"), "nonsense;").unwrap();
+    let agent = Agent::again(folder, None, ports).await;
+    assert_eq!(get(agent.http, "/").await.0, 200);
+    assert!(agent.config().await["refused"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_nginx_dies_the_container_ends_with_its_code() {
+    let agent = Agent::start(proxy_to(&[]), None).await;
+    let pid = std::fs::read_to_string(agent.folder.path().join("run/nginx.pid")).unwrap();
+    kill_process(Pid::from_raw(pid.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(agent.exit().await.code(), Some(128 + 9));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewed_certificate_is_served_and_a_broken_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = |name: &str| {
+        let path = folder.path().join(name);
+        self_signed(&path, name);
+        path
+    };
+    let (first, second) = (certificate("first"), certificate("second"));
+    let agent = Agent::start(render_spec(json!({"tls_secret": "edge"})), Some(&first)).await;
+    assert_eq!(served_name(agent.https), "first");
+    agent.copy_tls(&second);
+    agent
+        .wait_until("the renewal", |config| config["reloads"] == 1)
+        .await;
+    assert_eq!(served_name(agent.https), "second");
+    std::fs::copy(first.join("tls.key"), agent.folder.path().join("tls/tls.key")).unwrap();
+    let config = agent
+        .wait_until("a refusal", |config| config["refused"].is_string())
+        .await;
+    assert!(
+        config["refused"]
+            .as_str()
+            .unwrap()
+            .contains("key values mismatch"),
+        "{config}"
+    );
+    assert_eq!(served_name(agent.https), "second");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_be_reached_is_passed_over() {
+    let (alive, dead) = (backend("alive").await, unused_port());
+    let agent = Agent::start(proxy_to(&[dead, alive]), None).await;
+    let load = Load::to(agent.http).start();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    load.stop().await.assert_nothing_failed("one of two servers down");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_does_not_resolve_costs_its_own_route_only() {
+    let port = backend("one").await;
+    let spec = json!({
+        "upstreams": [
+            {"name": "here", "servers": [{"host": "127.0.0.1", "port": port}]},
+            {"name": "nowhere", "servers": [{"host": "nowhere.invalid", "port": 80}]},
+        ],
+        "routes": [{"path": "/", "upstream": "here"}, {"path": "/nowhere", "upstream": "nowhere"}],
+    });
+    let agent = Agent::start(render_spec(spec), None).await;
+    assert_eq!(get(agent.http, "/").await.0, 200);
+    assert_eq!(get(agent.http, "/nowhere").await.0, 502);
+    assert_eq!(get(agent.http, "/nowhereelse").await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_behind_learns_who_asked_for_what() {
+    let port = backend("one").await;
+    let agent = Agent::start(proxy_to(&[port]), None).await;
+    let (_, body) = get(agent.http, "/a%2Fb/../c?d=e%20f").await;
+    let seen: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(seen["uri"], "/a%2Fb/../c?d=e%20f");
+    let headers = &seen["headers"];
+    assert_eq!(headers["host"], "example.com:8888");
+    assert_eq!(headers["x-forwarded-host"], "example.com:8888");
+    assert_eq!(headers["x-forwarded-for"], "127.0.0.1");
+    assert_eq!(headers["x-forwarded-proto"], "http");
+    assert_eq!(headers["x-forwarded-port"], "80");
+    assert_eq!(headers["x-request-id"].as_str().map(str::len), Some(32));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_socket_is_upgraded() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 4096];
+        let length = stream.read(&mut head).await.unwrap();
+        let head = String::from_utf8_lossy(&head[..length]).to_ascii_lowercase();
+        assert!(
+            head.contains("upgrade: websocket") && head.contains("connection: upgrade"),
+            "{head}"
+        );
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        let mut echo = [0; 4];
+        stream.read_exact(&mut echo).await.unwrap();
+        stream.write_all(&echo).await.unwrap();
+    });
+    let agent = Agent::start(proxy_to(&[port]), None).await;
+    let mut stream = TcpStream::connect(agent.http).await.unwrap();
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 4096];
+    let length = stream.read(&mut answer).await.unwrap();
+    assert!(answer[..length].starts_with(b"HTTP/1.1 101 "));
+    stream.write_all(b"ping").await.unwrap();
+    let mut echo = [0; 4];
+    stream.read_exact(&mut echo).await.unwrap();
+    assert_eq!(&echo, b"ping");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_routes_the_answer_says_so_and_the_pod_is_well() {
+    let agent = Agent::start(proxy_to(&[]), None).await;
+    assert_eq!(
+        get(agent.http, "/x").await,
+        (404, "MyProxy edge has no routes.\n".to_owned())
+    );
+    assert_eq!(get(agent.probes, "/readyz").await.0, 200);
+    assert!(get(agent.probes, "/metrics").await.1.contains("nginx_up 1"));
+}
+
+#[test]
+fn a_check_tells_a_refused_configuration_from_one_that_it_could_not_check() {
+    let check = |config: Option<&str>| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("config")).unwrap();
+        if let Some(config) = config {
+            std::fs::write(folder.path().join("config/nginx.conf"), config).unwrap();
+        }
+        let status = command(folder.path(), &[8080, 8443, 8081])
+            .arg("--check")
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        (
+            status.code(),
+            std::fs::read_to_string(folder.path().join("termination")).unwrap_or_default(),
+        )
+    };
+    assert_eq!(check(Some(&proxy_to(&[80, 81]))), (Some(0), String::new()));
+    assert_eq!(
+        check(Some("nonsense;")),
+        (
+            Some(3),
+            "[emerg] unknown directive \"nonsense\" in nginx.conf:1".to_owned()
+        )
+    );
+    let (code, message) = check(None);
+    assert!(
+        code == Some(1) && message.starts_with("cannot read"),
+        "{code:?} {message}"
+    );
+}
+
+#[test]
+fn nginx_accepts_the_largest_proxy_that_validation_does() {
+    let label = |i: usize| format!("{}{i:03}", "u".repeat(60));
+    let servers = |i: usize| -> Vec<_> {
+        (0..16).map(|j| json!({"host": format!("h{i}-{j}.{}.com", ["a".repeat(60).as_str(); 3].join(".")), "port": 80})).collect()
+    };
+    let upstreams: Vec<_> = (0..64)
+        .map(|i| json!({"name": label(i), "servers": servers(i)}))
+        .collect();
+    let routes: Vec<_> = (0..128)
+        .map(|i| {
+            json!({
+                "path": format!("/{}{i:03}", "p".repeat(252)), "upstream": label(i % 64),
+                "host": format!("h{i}.{}.com", ["h".repeat(60).as_str(); 3].join(".")),
+            })
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("config")).unwrap();
+    let config = render_spec(json!({"upstreams": upstreams, "routes": routes}));
+    std::fs::write(folder.path().join("config/nginx.conf"), config).unwrap();
+    let output = command(folder.path(), &[8080, 8443, 8081])
+        .arg("--check")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn proxy_to(ports: &[u16]) -> String {
+    let servers: Vec<_> = ports
+        .iter()
+        .map(|port| json!({"host": "127.0.0.1", "port": port}))
+        .collect();
+    render_spec(match ports {
+        [] => json!({}),
+        _ => {
+            json!({"upstreams": [{"name": "up", "servers": servers}], "routes": [{"path": "/", "upstream": "up"}]})
+        }
+    })
+}
+
+fn render_spec(spec: Value) -> String {
+    let object = json!({
+        "apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy",
+        "metadata": {"name": "edge", "namespace": "shop"}, "spec": spec,
+    });
+    let proxy: MyProxy = serde_json::from_value(object).unwrap();
+    render(&validate(&proxy).unwrap(), "cluster.local")
+}
+
+/// The agent with its nginx, in a folder of its own.
+struct Agent {
+    process: Option<Child>,
+    folder: tempfile::TempDir,
+    http: SocketAddr,
+    https: SocketAddr,
+    probes: SocketAddr,
+}
+
+impl Agent {
+    async fn start(config: String, tls: Option<&Path>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("config")).unwrap();
+        std::fs::write(folder.path().join("config/nginx.conf"), config).unwrap();
+        Self::again(folder, tls, [unused_port(), unused_port(), unused_port()]).await
+    }
+
+    async fn again(folder: tempfile::TempDir, tls: Option<&Path>, ports: [u16; 3]) -> Self {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let mut command = command(folder.path(), &ports);
+        let agent_tls = folder.path().join("tls");
+        if tls.is_some() {
+            std::fs::create_dir(&agent_tls).unwrap();
+            command.arg("--tls").arg(&agent_tls);
+        }
+        let mut agent = Self {
+            process: None,
+            folder,
+            http: address(ports[0]),
+            https: address(ports[1]),
+            probes: address(ports[2]),
+        };
+        if let Some(tls) = tls {
+            agent.copy_tls(tls);
+        }
+        agent.process = Some(command.spawn().unwrap());
+        eventually("ready", || async { get(agent.probes, "/readyz").await.0 == 200 }).await;
+        agent
+    }
+
+    fn write_config(&self, config: &str) {
+        // As the kubelet does it: a name appears with its whole content.
+        let next = self.folder.path().join("config/next");
+        std::fs::write(&next, config).unwrap();
+        std::fs::rename(next, self.folder.path().join("config/nginx.conf")).unwrap();
+    }
+
+    fn copy_tls(&self, from: &Path) {
+        for name in ["tls.crt", "tls.key"] {
+            std::fs::copy(from.join(name), self.folder.path().join("tls").join(name)).unwrap();
+        }
+    }
+
+    async fn config(&self) -> Value {
+        serde_json::from_str(&get(self.probes, "/config").await.1).unwrap_or_default()
+    }
+
+    async fn wait_until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        eventually(what, || async { holds(&self.config().await) }).await;
+        self.config().await
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.process.as_ref().unwrap().id()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
+    async fn terminate(self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.exit().await
+    }
+
+    async fn exit(mut self) -> ExitStatus {
+        let mut process = self.process.take().unwrap();
+        tokio::task::spawn_blocking(move || process.wait().unwrap())
+            .await
+            .unwrap()
+    }
+
+    /// As when the kernel ends the container; gives what survives of it.
+    async fn kill(mut self) -> tempfile::TempDir {
+        self.signal(Signal::KILL);
+        self.process.take().unwrap().wait().unwrap();
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        end_nginx(folder.path());
+        folder
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+            end_nginx(self.folder.path());
+        }
+    }
+}
+
+/// nginx runs in a process group of its own, which the master's pid names.
+fn end_nginx(folder: &Path) {
+    let pid = std::fs::read_to_string(folder.join("run/nginx.pid")).ok();
+    if let Some(pid) = pid.and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?)) {
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    }
+}
+
+fn command(folder: &Path, ports: &[u16; 3]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roadstead"));
+    let path = |name: &str| -> PathBuf { folder.join(name) };
+    command.args(["instance", "nginx", "--nginx", NGINX]);
+    command
+        .arg("--config")
+        .arg(path("config"))
+        .arg("--run")
+        .arg(path("run"))
+        .arg("--scratch")
+        .arg(path("scratch"));
+    command
+        .arg("--resolv-conf")
+        .arg(path("resolv.conf"))
+        .arg("--termination-log")
+        .arg(path("termination"));
+    for (name, port) in ["--port", "--tls-port", "--probe-port"].iter().zip(ports) {
+        command.arg(name).arg(port.to_string());
+    }
+    command.args([
+        "--poll-ms",
+        "100",
+        "--reload-drain-ms",
+        "500",
+        "--stop-drain-ms",
+        "1500",
+        "--stop-ms",
+        "10000",
+    ]);
+    // nginx reports every server that it cannot reach; to read it, take this line away.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Bound and let go, so that it is free and refuses connections.
+fn unused_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let began = Instant::now();
+    while !holds().await {
+        assert!(began.elapsed() < Duration::from_secs(20), "no {what} within 20 s");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Status and body; 0 where there was no answer.
+async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let Ok(mut stream) = TcpStream::connect(address).await else {
+        return (0, String::new());
+    };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: example.com:8888\r\nConnection: close\r\n\r\n");
+    let mut answer = String::new();
+    if stream.write_all(request.as_bytes()).await.is_err()
+        || stream.read_to_string(&mut answer).await.is_err()
+    {
+        return (0, String::new());
+    }
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    (
+        head.split(' ')
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(0),
+        body.to_owned(),
+    )
+}
+
+/// Answers every request with what it saw of it. Gives its port.
+async fn backend(name: &'static str) -> u16 {
+    serve(
+        Router::new().fallback(move |uri: Uri, headers: HeaderMap| async move {
+            let headers: std::collections::BTreeMap<_, _> = headers
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned()))
+                .collect();
+            json!({"name": name, "uri": uri.to_string(), "headers": headers}).to_string()
+        }),
+    )
+    .await
+}
+
+async fn slow_backend(delay: Duration) -> u16 {
+    serve(Router::new().fallback(move || async move {
+        tokio::time::sleep(delay).await;
+        "slow"
+    }))
+    .await
+}
+
+async fn serve(routes: Router) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    port
+}
+
+/// Writes `tls.crt` and `tls.key` for a name.
+fn self_signed(folder: &Path, name: &str) {
+    std::fs::create_dir(folder).unwrap();
+    let output = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+        ])
+        .arg(format!("/CN={name}"))
+        .arg("-keyout")
+        .arg(folder.join("tls.key"))
+        .arg("-out")
+        .arg(folder.join("tls.crt"))
+        .output()
+        .expect("openssl is there, as nginx needs its library");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The common name of the certificate that is served.
+fn served_name(address: SocketAddr) -> String {
+    let output = Command::new("openssl")
+        .args(["s_client", "-connect", &address.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let subject = text
+        .lines()
+        .find_map(|line| line.strip_prefix("subject="))
+        .unwrap_or_default();
+    subject
+        .split("CN")
+        .last()
+        .unwrap_or_default()
+        .trim_matches([' ', '='])
+        .to_owned()
+}
