@@ -41,15 +41,17 @@ build() {
   in_network "$HERE/cluster" __build "$@"
 }
 
+# The storage is this build's own: another one may run beside it, and what it held is in the registry now.
 build_inside() {
-  local context=$1 dockerfile=$2 ref=$3
+  local context=$1 dockerfile=$2 ref=$3 storage
   shift 3
-  buildah_in "$STATE/buildah" bud --isolation chroot --tls-verify=false --layers=false --pull-always \
+  storage=$(mktemp -d "$STATE/build-XXXXXX")
+  # shellcheck disable=SC2064 # the folder of now
+  trap "rm -rf '$storage'" EXIT
+  buildah_in "$storage" bud --isolation chroot --tls-verify=false --layers=false \
     --tag "$ref" --file "$dockerfile" "$@" "$context"
-  buildah_in "$STATE/buildah" push --quiet --tls-verify=false --disable-compression "$ref" "docker://$ref"
-  # The registry has it now; the storage would only grow.
-  buildah_in "$STATE/buildah" rmi --all --force >/dev/null
-  say "Pushed $ref"
+  buildah_in "$storage" push --quiet --tls-verify=false --disable-compression --digestfile "$storage/digest" "$ref" "docker://$ref"
+  say "Pushed $ref@$(<"$storage/digest")"
 }
 
 check_ref() {

@@ -43,7 +43,7 @@ hand_controllers_down() {
 
 # remove_cgroups: from the leaves up; a group can go only when its last process has gone.
 remove_cgroups() {
-  await 10 "the cluster's cgroups to become empty" remove_cgroups_once
+  await 30 "the cluster's cgroups to become empty" remove_cgroups_once
 }
 
 remove_cgroups_once() {

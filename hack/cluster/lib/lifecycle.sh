@@ -102,7 +102,7 @@ down() {
     inner=$(inner_pid)
     read -r outer _ <"$STATE/pid"
     kill -KILL "${inner:-$outer}"
-    await 10 "the cluster's processes to end" stopped
+    await 30 "the cluster's processes to end" stopped
   fi
   remove_cgroups
   ! grep -q " $STATE/" /proc/mounts || die "something is still mounted below $STATE; see /proc/mounts"
