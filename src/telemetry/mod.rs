@@ -1,1 +1,4 @@
 //! Logs, metrics and traces.
+
+pub mod metrics;
+pub mod traces;

@@ -1,0 +1,416 @@
+//! The only writer of child objects: server-side apply, and nothing sent when nothing has to change.
+//!
+//! Each child carries the annotation [`APPLIED`], a hash of what was asked for when it was last written. A child is left alone when
+//! that hash is still the same (so nothing that was asked for then is to be removed now) and every desired field is in the live object
+//! (so nobody changed or removed it). Otherwise it is applied with force, under the manager's field manager.
+
+mod covers;
+mod diff;
+mod error;
+mod quantity;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use tracing::{debug, info};
+
+pub use error::ApplyError;
+
+use super::key::{Object, ObjectKey, controller_of};
+use super::rest;
+
+/// The annotation with the hash of what was last applied.
+pub const APPLIED: &str = "roadstead.dev/applied";
+
+/// For how many objects it is remembered that the API server stores them other than they were sent.
+const NORMALISED_LIMIT: usize = 4096;
+
+/// What came of an apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything was as desired; nothing was sent.
+    Unchanged,
+    /// There was none.
+    Created,
+    /// It differed.
+    Updated,
+    /// The object of this name is being deleted: nothing was sent. Its disappearance is a change of its own, on which to try again.
+    Terminating,
+}
+
+/// A child as it is after an apply.
+#[derive(Clone, Debug)]
+pub struct Applied<K> {
+    /// The object as the API server has it.
+    pub object: Arc<K>,
+    /// What was done.
+    pub outcome: Outcome,
+}
+
+/// Writes children and status. Clones share what they remember.
+#[derive(Clone)]
+pub struct Applier {
+    client: Client,
+    field_manager: Arc<str>,
+    /// By uid: hashes of what was desired and of what the API server made of it, where that does not cover what was desired (a field that
+    /// it does not store, a value that it writes otherwise). Without it such an object would be sent again in every reconcile.
+    normalised: Arc<Mutex<BTreeMap<String, (String, String)>>>,
+}
+
+impl std::fmt::Debug for Applier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Applier")
+            .field("field_manager", &self.field_manager)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Applier {
+    /// Writes through `client`, in the name of `field_manager`.
+    pub fn new(client: Client, field_manager: &str) -> Self {
+        Self {
+            client,
+            field_manager: field_manager.into(),
+            normalised: Arc::default(),
+        }
+    }
+
+    /// Makes the object of that name what `desired` says. `live` is how the cache has it; without one the API server is asked.
+    ///
+    /// `desired` needs a name, a namespace if its kind has them, and the owner reference of its controller, which tells whose it is.
+    ///
+    /// # Errors
+    /// [`ApplyError::NotOurs`] when an object of that name is not controlled by the same owner; the others as they say.
+    pub async fn apply<K: Object>(
+        &self,
+        desired: K,
+        live: Option<&Arc<K>>,
+    ) -> Result<Applied<K>, ApplyError> {
+        let key = ObjectKey::of(&desired);
+        let kind = K::kind(&());
+        let api = |error| ApplyError::from_api(&kind, &key, error);
+        let encode = |source| ApplyError::Encode {
+            kind: kind.to_string(),
+            key: key.clone(),
+            source,
+        };
+        let (mut desired_json, hash) = render(&desired).map_err(encode)?;
+
+        let live = match live {
+            Some(live) => Some(Arc::clone(live)),
+            None => rest::get::<K>(&self.client, &key)
+                .await
+                .map_err(api)?
+                .map(Arc::new),
+        };
+        if let Some(live) = &live {
+            check_ours(&desired, live.as_ref(), &key)?;
+            if live.meta().deletion_timestamp.is_some() {
+                return Ok(Applied {
+                    object: Arc::clone(live),
+                    outcome: Outcome::Terminating,
+                });
+            }
+            let live_json = serde_json::to_value(live.as_ref()).map_err(encode)?;
+            if self.is_current(live.as_ref(), &live_json, &desired_json, &hash) {
+                return Ok(Applied {
+                    object: Arc::clone(live),
+                    outcome: Outcome::Unchanged,
+                });
+            }
+            // Only this very object is meant, not one that took its name meanwhile.
+            desired_json["metadata"]["uid"] = json!(live.meta().uid);
+        }
+
+        let params = PatchParams::apply(&self.field_manager).force();
+        let applied: K = rest::patch(&self.client, &key, &params, &Patch::Apply(&desired_json))
+            .await
+            .map_err(api)?;
+        let outcome = if live.is_some() {
+            Outcome::Updated
+        } else {
+            Outcome::Created
+        };
+        info!(%kind, object = %key, ?outcome, "applied");
+        self.remember(&applied, &desired_json, hash).map_err(encode)?;
+        Ok(Applied {
+            object: Arc::new(applied),
+            outcome,
+        })
+    }
+
+    /// Asks for the deletion of this very object, as it is known here. False when it was gone or going already.
+    ///
+    /// # Errors
+    /// [`ApplyError::Conflict`] when it has changed, or another one has its name.
+    pub async fn delete<K: Object>(&self, live: &K) -> Result<bool, ApplyError> {
+        let key = ObjectKey::of(live);
+        let meta = live.meta();
+        if meta.deletion_timestamp.is_some() {
+            return Ok(false);
+        }
+        let preconditions = Preconditions {
+            resource_version: meta.resource_version.clone(),
+            uid: meta.uid.clone(),
+        };
+        let params = DeleteParams::background().preconditions(preconditions);
+        let deleted = rest::delete::<K>(&self.client, &key, &params).await;
+        let deleted = deleted.map_err(|error| ApplyError::from_api(&K::kind(&()), &key, error))?;
+        info!(kind = %K::kind(&()), object = %key, deleted, "deleted");
+        Ok(deleted)
+    }
+
+    /// Deletes those of `owned` whose names are not in `keep`, and returns how many.
+    ///
+    /// # Errors
+    /// The first that could not be deleted; those after it were not tried.
+    pub async fn prune<K: Object>(
+        &self,
+        owned: &[Arc<K>],
+        keep: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<usize, ApplyError> {
+        let keep: std::collections::BTreeSet<String> =
+            keep.into_iter().map(|name| name.as_ref().to_owned()).collect();
+        let mut deleted = 0;
+        for object in owned {
+            let kept = object
+                .meta()
+                .name
+                .as_ref()
+                .is_some_and(|name| keep.contains(name));
+            if !kept && self.delete(object.as_ref()).await? {
+                deleted += 1;
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Makes the status of `live` what `status` says, with one patch of what differs, or none. True when one was sent.
+    ///
+    /// # Errors
+    /// [`ApplyError::Conflict`] when the object has changed meanwhile: the status may rest on what is no longer so.
+    pub async fn status<K: Object, S: Serialize>(&self, live: &K, status: &S) -> Result<bool, ApplyError> {
+        let key = ObjectKey::of(live);
+        let kind = K::kind(&());
+        let encode = |source| ApplyError::Encode {
+            kind: kind.to_string(),
+            key: key.clone(),
+            source,
+        };
+        let desired = serde_json::to_value(status).map_err(encode)?;
+        let live_json = serde_json::to_value(live).map_err(encode)?;
+        let nothing = Value::Object(Map::new());
+        let current = live_json
+            .get("status")
+            .filter(|status| status.is_object())
+            .unwrap_or(&nothing);
+        let Some(patch) = diff::merge_patch(current, &desired) else {
+            return Ok(false);
+        };
+        let meta = live.meta();
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "status": patch,
+        }));
+        let params = PatchParams {
+            field_manager: Some(self.field_manager.to_string()),
+            ..PatchParams::default()
+        };
+        let patched = rest::patch_status::<K, _>(&self.client, &key, &params, &patch).await;
+        patched.map_err(|error| ApplyError::from_api(&kind, &key, error))?;
+        debug!(%kind, object = %key, "status written");
+        Ok(true)
+    }
+
+    fn is_current<K: Object>(&self, live: &K, live_json: &Value, desired: &Value, hash: &str) -> bool {
+        if applied_hash(live) != Some(hash) {
+            return false;
+        }
+        if covers::covers(live_json, desired) {
+            return true;
+        }
+        let Some(uid) = &live.meta().uid else { return false };
+        let normalised = self.normalised.lock().unwrap_or_else(PoisonError::into_inner);
+        normalised
+            .get(uid)
+            .is_some_and(|(wanted, got)| wanted == hash && *got == essence(live_json))
+    }
+
+    fn remember<K: Object>(
+        &self,
+        applied: &K,
+        desired: &Value,
+        hash: String,
+    ) -> Result<(), serde_json::Error> {
+        let Some(uid) = applied.meta().uid.clone() else {
+            return Ok(());
+        };
+        let applied = serde_json::to_value(applied)?;
+        let mut normalised = self.normalised.lock().unwrap_or_else(PoisonError::into_inner);
+        if covers::covers(&applied, desired) {
+            normalised.remove(&uid);
+            return Ok(());
+        }
+        // Forgetting costs one request for each object, once; growing without bound would cost the process.
+        if normalised.len() >= NORMALISED_LIMIT {
+            normalised.clear();
+        }
+        normalised.insert(uid, (hash, essence(&applied)));
+        Ok(())
+    }
+}
+
+/// What is sent for `desired`, and its hash.
+fn render<K: Object>(desired: &K) -> Result<(Value, String), serde_json::Error> {
+    let mut json = serde_json::to_value(desired)?;
+    json["apiVersion"] = json!(K::api_version(&()));
+    json["kind"] = json!(K::kind(&()));
+    if let Some(object) = json.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = json.get_mut("metadata").and_then(Value::as_object_mut) {
+        for of_the_server in [
+            "uid",
+            "resourceVersion",
+            "generation",
+            "creationTimestamp",
+            "managedFields",
+        ] {
+            metadata.remove(of_the_server);
+        }
+    }
+    let hash = hash(&json);
+    json["metadata"]["annotations"][APPLIED] = json!(hash);
+    Ok((json, hash))
+}
+
+/// A live object without what changes when nobody changes it.
+fn essence(live: &Value) -> String {
+    let mut live = live.clone();
+    if let Some(object) = live.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
+        for volatile in ["resourceVersion", "generation", "managedFields"] {
+            metadata.remove(volatile);
+        }
+    }
+    hash(&live)
+}
+
+fn hash(json: &Value) -> String {
+    let digest = Sha256::digest(json.to_string());
+    // 64 bits are plenty to tell one version of an object from another.
+    digest
+        .iter()
+        .take(8)
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn applied_hash<K: Object>(object: &K) -> Option<&str> {
+    object
+        .meta()
+        .annotations
+        .as_ref()?
+        .get(APPLIED)
+        .map(String::as_str)
+}
+
+/// An object may be written when the desired owner controls it. Objects that nobody is to control are told by the annotation.
+fn check_ours<K: Object>(desired: &K, live: &K, key: &ObjectKey) -> Result<(), ApplyError> {
+    let ours = match (controller_of(desired), controller_of(live)) {
+        (Some(wanted), Some(actual)) => wanted.uid == actual.uid,
+        (None, None) => applied_hash(live).is_some(),
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    if ours {
+        return Ok(());
+    }
+    let owner = controller_of(live).map_or_else(
+        || "nobody known".to_owned(),
+        |owner| format!("{} {}", owner.kind, owner.name),
+    );
+    Err(ApplyError::NotOurs {
+        kind: K::kind(&()).into_owned(),
+        key: key.clone(),
+        owner,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+    fn config_map(owner: Option<&str>) -> ConfigMap {
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some("a".into());
+        object.metadata.namespace = Some("ns".into());
+        object.metadata.owner_references = owner.map(|uid| {
+            vec![OwnerReference {
+                kind: "MyProxy".into(),
+                name: "web".into(),
+                uid: uid.into(),
+                controller: Some(true),
+                ..OwnerReference::default()
+            }]
+        });
+        object
+    }
+
+    #[test]
+    fn what_is_sent_names_its_kind_and_carries_its_hash() {
+        let (json, hash) = render(&config_map(Some("1"))).unwrap();
+        assert_eq!(
+            (json["apiVersion"].as_str(), json["kind"].as_str()),
+            (Some("v1"), Some("ConfigMap"))
+        );
+        assert_eq!(json["metadata"]["annotations"][APPLIED], hash.as_str());
+        assert_eq!(hash.len(), 16);
+    }
+
+    #[test]
+    fn the_hash_depends_on_what_is_desired_alone() {
+        let mut changed = config_map(None);
+        changed.data = Some([("a".to_owned(), "b".to_owned())].into());
+        let mut seen = config_map(None);
+        seen.metadata.resource_version = Some("7".into());
+        seen.metadata.uid = Some("1".into());
+        let hash = |object: &ConfigMap| render(object).unwrap().1;
+        assert_ne!(hash(&config_map(None)), hash(&changed));
+        assert_eq!(hash(&config_map(None)), hash(&seen));
+    }
+
+    #[test]
+    fn an_object_of_another_owner_or_of_nobody_is_refused_and_named() {
+        let key = ObjectKey::namespaced("ns", "a");
+        let desired = config_map(Some("1"));
+        assert!(check_ours(&desired, &config_map(Some("1")), &key).is_ok());
+        let error = check_ours(&desired, &config_map(Some("2")), &key)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("ConfigMap ns/a exists and belongs to MyProxy web"),
+            "{error}"
+        );
+        assert!(check_ours(&desired, &config_map(None), &key).is_err());
+    }
+
+    #[test]
+    fn the_essence_of_an_object_is_what_somebody_wrote() {
+        let with = |version: &str, value: &str| {
+            let mut object = config_map(None);
+            object.metadata.resource_version = Some(version.into());
+            object.data = Some([("a".to_owned(), value.to_owned())].into());
+            essence(&serde_json::to_value(object).unwrap())
+        };
+        assert_eq!(with("1", "x"), with("2", "x"));
+        assert_ne!(with("1", "x"), with("1", "y"));
+    }
+}

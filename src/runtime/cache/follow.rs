@@ -1,0 +1,221 @@
+//! Keeps a cache up to date.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{BoxFuture, join_all};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use tracing::{debug, info, warn};
+
+use super::guarded::Guarded;
+use super::{Cache, Watch};
+use crate::runtime::backoff::Backoff;
+use crate::runtime::jitter::Jitter;
+use crate::runtime::key::{Object, ObjectKey};
+
+/// Objects of one page of a list. A page is in memory as text and as objects at once, so it is kept small.
+const PAGE: u32 = 50;
+/// After this time, in seconds, the server ends a watch and it is begun anew; a connection that died silently is noticed 5 s later.
+const WATCH_SECONDS: u32 = 240;
+/// client-go's wait after a watch or list that failed.
+const RETRY: Backoff = Backoff {
+    base: Duration::from_millis(800),
+    max: Duration::from_secs(30),
+};
+
+/// A cache of some kind, for the manager: it starts it and waits until it is filled.
+pub(crate) trait Source: Send + Sync {
+    /// Which kind, for people.
+    fn kind(&self) -> String;
+    /// Whether everything has been listed once.
+    fn is_synced(&self) -> bool;
+    /// Waits until everything has been listed once.
+    fn synced(&self) -> BoxFuture<'static, ()>;
+    /// Why the last list or watch failed, if nothing succeeded since.
+    fn last_error(&self) -> Option<String>;
+    /// Lists and watches in `namespaces` (everywhere if there are none); never returns.
+    fn follow(&self, client: Client, namespaces: Vec<String>, seed: &str) -> BoxFuture<'static, ()>;
+}
+
+/// A cache together with what it watches.
+pub(crate) struct WatchedCache<K> {
+    pub(crate) cache: Cache<K>,
+    pub(crate) watch: Watch,
+}
+
+impl<K: Object> Source for WatchedCache<K> {
+    fn kind(&self) -> String {
+        K::kind(&()).into_owned()
+    }
+
+    fn is_synced(&self) -> bool {
+        *self.cache.shared.unsynced.borrow() == Some(0)
+    }
+
+    fn synced(&self) -> BoxFuture<'static, ()> {
+        let mut unsynced = self.cache.shared.unsynced.subscribe();
+        Box::pin(async move {
+            // Fails only when the sender is gone, and with it the cache that somebody waits for.
+            let _ = unsynced.wait_for(|unsynced| *unsynced == Some(0)).await;
+        })
+    }
+
+    fn last_error(&self) -> Option<String> {
+        self.cache
+            .shared
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn follow(&self, client: Client, namespaces: Vec<String>, seed: &str) -> BoxFuture<'static, ()> {
+        let scopes: Vec<Option<String>> = if namespaces.is_empty() || !K::is_namespaced() {
+            vec![None]
+        } else {
+            namespaces.into_iter().map(Some).collect()
+        };
+        self.cache.shared.unsynced.send_replace(Some(scopes.len()));
+        let watches = scopes.into_iter().map(|namespace| {
+            let jitter = Jitter::named(&format!("{seed}/{}/{namespace:?}", K::kind(&())));
+            let api = match &namespace {
+                Some(namespace) => Api::all(client.clone()).constrain(namespace),
+                None => Api::all(client.clone()),
+            };
+            let follower = Follower {
+                cache: self.cache.clone(),
+                namespace,
+                jitter,
+                listed: BTreeSet::new(),
+                failures: 0,
+                was_synced: false,
+            };
+            follower.run(api, self.watch.config())
+        });
+        let all = join_all(watches.collect::<Vec<_>>());
+        Box::pin(async move {
+            all.await;
+        })
+    }
+}
+
+impl Watch {
+    fn config(&self) -> watcher::Config {
+        watcher::Config {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            page_size: Some(PAGE),
+            timeout: Some(WATCH_SECONDS),
+            ..watcher::Config::default()
+        }
+    }
+}
+
+/// One watch of a cache: of one namespace, or of all.
+struct Follower<K> {
+    cache: Cache<K>,
+    namespace: Option<String>,
+    jitter: Jitter,
+    /// What the list that is under way has mentioned so far.
+    listed: BTreeSet<ObjectKey>,
+    failures: u32,
+    was_synced: bool,
+}
+
+impl<K: Object> Follower<K> {
+    async fn run(mut self, api: Api<Guarded<K>>, config: watcher::Config) {
+        let mut events = pin!(watcher(api, config));
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => self.handle(event),
+                Err(error) => {
+                    let wait = self.failed(&error);
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event<Guarded<K>>) {
+        match event {
+            // A list begins; that it can be asked for says nothing of whether it will be answered.
+            Event::Init => self.listed.clear(),
+            // Put in at once rather than gathered: a second copy of everything would double the memory at every list.
+            Event::InitApply(object) => {
+                self.listed.insert(ObjectKey::of(&object));
+                self.apply(object);
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                let lost = self
+                    .cache
+                    .write()
+                    .retain_listed(self.namespace.as_deref(), &listed);
+                self.cache.tell(lost);
+                self.succeeded();
+                self.note_synced(listed.len());
+            }
+            Event::Apply(object) => {
+                self.succeeded();
+                self.apply(object);
+            }
+            Event::Delete(object) => {
+                self.succeeded();
+                self.cache.remove(&ObjectKey::of(&object));
+            }
+        }
+    }
+
+    fn apply(&self, guarded: Guarded<K>) {
+        let key = ObjectKey::of(&guarded);
+        match guarded.object {
+            Ok(object) => self.cache.apply(object),
+            Err(error) => {
+                warn!(kind = %K::kind(&()), object = %key, %error, "ignoring a malformed object");
+                self.cache.remove(&key);
+            }
+        }
+    }
+
+    fn note_synced(&mut self, objects: usize) {
+        if self.was_synced {
+            debug!(kind = %K::kind(&()), objects, "listed again");
+            return;
+        }
+        self.was_synced = true;
+        let where_ = self.namespace.as_deref().unwrap_or("all namespaces");
+        info!(kind = %K::kind(&()), scope = where_, objects, "cache filled");
+        self.cache
+            .shared
+            .unsynced
+            .send_modify(|left| *left = left.map(|left| left.saturating_sub(1)));
+    }
+
+    fn succeeded(&mut self) {
+        if self.failures > 0 {
+            self.failures = 0;
+            self.note_error(None);
+        }
+    }
+
+    fn failed(&mut self, error: &watcher::Error) -> Duration {
+        let wait = self.jitter.stretch(RETRY.delay(self.failures), 1.0);
+        self.failures = self.failures.saturating_add(1);
+        warn!(kind = %K::kind(&()), %error, retry_in = ?wait, "watch failed");
+        self.note_error(Some(error.to_string()));
+        wait
+    }
+
+    fn note_error(&self, error: Option<String>) {
+        *self
+            .cache
+            .shared
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = error;
+    }
+}

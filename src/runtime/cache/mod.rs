@@ -1,0 +1,188 @@
+//! A local copy of the objects of one kind, kept up to date by a watch.
+//!
+//! kube's own reflector does not tell its subscribers of deletions, so the copy is kept here; the watch underneath (list in pages,
+//! watch from there, list again when the server has forgotten where we were) is kube's.
+
+mod follow;
+mod guarded;
+mod store;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::watch;
+
+pub use store::Change;
+
+use super::key::{Object, ObjectKey};
+pub(super) use follow::{Source, WatchedCache};
+use store::Store;
+
+type Handler<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
+
+/// What a cache watches.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    labels: Option<String>,
+    fields: Option<String>,
+}
+
+impl Watch {
+    /// Every object of the kind, in the namespaces that the manager watches.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Those with labels that match `selector`, in the API's own syntax.
+    pub fn labelled(selector: impl Into<String>) -> Self {
+        Self {
+            labels: Some(selector.into()),
+            fields: None,
+        }
+    }
+
+    /// Of these, only those with fields that match `selector`, in the API's own syntax.
+    #[must_use]
+    pub fn fields(self, selector: impl Into<String>) -> Self {
+        Self {
+            fields: Some(selector.into()),
+            ..self
+        }
+    }
+}
+
+/// A local copy of the objects of kind `K`. Clones share it.
+///
+/// It lags behind the API server, and may show an object as it was before one's own last write: whoever writes by it says so with a
+/// `uid` or a `resourceVersion`. Reads never wait.
+pub struct Cache<K> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    store: RwLock<Store<K>>,
+    handlers: RwLock<Vec<Handler<K>>>,
+    /// How many of its watches have not listed everything once; `None` before they are started.
+    unsynced: watch::Sender<Option<usize>>,
+    last_error: Mutex<Option<String>>,
+}
+
+impl<K> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<K: Object> fmt::Debug for Cache<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("kind", &K::kind(&()))
+            .field("len", &self.len())
+            .finish()
+    }
+}
+
+impl<K: Object> FromIterator<K> for Cache<K> {
+    /// A cache of these objects that nobody keeps up to date: for tests of what only reads.
+    fn from_iter<I: IntoIterator<Item = K>>(objects: I) -> Self {
+        let cache = Self::empty();
+        for object in objects {
+            cache.apply(object);
+        }
+        cache
+    }
+}
+
+impl<K: Object> Cache<K> {
+    pub(super) fn empty() -> Self {
+        let shared = Shared {
+            store: RwLock::default(),
+            handlers: RwLock::default(),
+            unsynced: watch::Sender::new(None),
+            last_error: Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The object with this key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.read().get(key)
+    }
+
+    /// Every object, in the order of their keys.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.read().list()
+    }
+
+    /// The key of every object, in order.
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.read().keys()
+    }
+
+    /// The objects of one namespace, in the order of their names.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        self.read().in_namespace(namespace)
+    }
+
+    /// The objects that name the object with this uid as an owner, in the order of their keys.
+    pub fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
+        self.read().owned_by(uid)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `handler` after every change from now on. It must not wait: the watch waits for it.
+    pub fn on_change(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
+        let mut handlers = self
+            .shared
+            .handlers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        handlers.push(Arc::new(handler));
+    }
+
+    fn apply(&self, object: K) {
+        let change = self.write().apply(object);
+        self.tell(change);
+    }
+
+    fn remove(&self, key: &ObjectKey) {
+        let change = self.write().remove(key);
+        self.tell(change);
+    }
+
+    /// Calls the handlers, outside of the lock so that they can read the cache.
+    fn tell(&self, changes: impl IntoIterator<Item = Change<K>>) {
+        let handlers = self
+            .shared
+            .handlers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for change in changes {
+            for handler in &handlers {
+                handler(&change);
+            }
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Store<K>> {
+        self.shared.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Store<K>> {
+        self.shared.store.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,195 @@
+//! What every request passes on its way out: the fence, the time limit and the metrics.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Either, Full};
+use kube::client::Body;
+use tokio::time::{Instant, timeout};
+use tower::{BoxError, Layer, Service};
+
+use crate::runtime::lease::Leadership;
+use crate::runtime::metrics::RuntimeMetrics;
+
+/// An answer did not come in time; whether the request took effect is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("no complete answer to {method} {path} within {} ms", .limit.as_millis())]
+pub struct RequestTimedOut {
+    method: Method,
+    path: String,
+    limit: Duration,
+}
+
+/// Makes [`Guard`]s.
+#[derive(Clone)]
+pub struct GuardLayer {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Without one, writes are not fenced: that is the lease's own client.
+    leadership: Option<Leadership>,
+    limit: Duration,
+    metrics: RuntimeMetrics,
+    host: String,
+}
+
+impl GuardLayer {
+    /// A layer for requests to `host`, each limited to `limit`; writes are refused unless `leadership` permits them.
+    pub fn new(
+        leadership: Option<Leadership>,
+        limit: Duration,
+        metrics: RuntimeMetrics,
+        host: String,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                leadership,
+                limit,
+                metrics,
+                host,
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for GuardLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GuardLayer")
+    }
+}
+
+impl<S> Layer<S> for GuardLayer {
+    type Service = Guard<S>;
+
+    fn layer(&self, inner: S) -> Guard<S> {
+        Guard {
+            inner,
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+/// Refuses writes of a process that does not lead, limits the time of every request and counts its outcome.
+pub struct Guard<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+impl<S> fmt::Debug for Guard<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Guard")
+    }
+}
+
+impl<S, B> Service<Request<Body>> for Guard<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Either<Full<Bytes>, B>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let fence = self
+            .shared
+            .leadership
+            .clone()
+            .filter(|_| is_write(request.method()));
+        if let Some(Err(fenced)) = fence.as_ref().map(Leadership::permit) {
+            return Box::pin(std::future::ready(Err(fenced.into())));
+        }
+        let shared = Arc::clone(&self.shared);
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
+        let is_watch = is_watch(&request);
+        let sent = self.inner.call(request);
+        Box::pin(async move {
+            let started = Instant::now();
+            let exchange = async {
+                let response = while_permitted(sent, fence).await?;
+                if is_watch {
+                    Ok(response.map(Either::Right))
+                } else {
+                    read_whole(response).await
+                }
+            };
+            let outcome = match timeout(shared.limit, exchange).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(RequestTimedOut {
+                    method: method.clone(),
+                    path,
+                    limit: shared.limit,
+                }
+                .into()),
+            };
+            let code = outcome.as_ref().map_or("<error>".to_owned(), |response| {
+                response.status().as_str().to_owned()
+            });
+            shared.metrics.request(
+                method.as_str(),
+                &shared.host,
+                &code,
+                started.elapsed().as_secs_f64(),
+            );
+            outcome
+        })
+    }
+}
+
+/// Everything that is not known to only read is a write.
+fn is_write(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+fn is_watch(request: &Request<Body>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query
+        .split('&')
+        .any(|pair| matches!(pair, "watch=true" | "watch=1"))
+}
+
+/// Drives `sent`, but no step further once `fence` closes.
+///
+/// A request can spend seconds waiting for a connection, and a process can be stopped and go on at any point: so the fence is looked at
+/// before every step, not only before the first.
+async fn while_permitted<F, T, E>(sent: F, fence: Option<Leadership>) -> Result<T, BoxError>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Into<BoxError>,
+{
+    let mut sent = pin!(sent);
+    poll_fn(|cx| {
+        if let Some(Err(fenced)) = fence.as_ref().map(Leadership::permit) {
+            return Poll::Ready(Err(fenced.into()));
+        }
+        sent.as_mut().poll(cx).map_err(Into::into)
+    })
+    .await
+}
+
+/// Reads the body here, so that the time limit covers it too: the client would wait for it without one.
+async fn read_whole<B>(response: Response<B>) -> Result<Response<Either<Full<Bytes>, B>>, BoxError>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+    Ok(Response::from_parts(parts, Either::Left(Full::new(bytes))))
+}

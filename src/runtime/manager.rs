@@ -1,0 +1,300 @@
+//! Puts it all together: caches first, then the lease, then the controllers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tracing::{error, info, warn};
+
+use super::apply::Applier;
+use super::cache::{Cache, Source, Watch, WatchedCache};
+use super::client::Clients;
+use super::clock::Clock;
+use super::controller::{Controller, Runnable};
+use super::events::Events;
+use super::health::Health;
+use super::key::Object;
+use super::lease::{Elector, LeaseConfig, LeaseLost};
+use super::metrics::RuntimeMetrics;
+use super::reconcile::{Context, Reconciler};
+use crate::telemetry::metrics::Metrics;
+
+/// How a manager works.
+#[derive(Clone, Debug)]
+pub struct ManagerOptions {
+    /// Namespaces to watch; all of them if there are none here.
+    pub namespaces: Vec<String>,
+    /// The lease to hold while working; `None` to work without one, alone.
+    pub lease: Option<LeaseConfig>,
+    /// In whose name children are applied and Events published.
+    pub name: String,
+    /// Which process of that name this is: the pod's name.
+    pub instance: String,
+    /// The time of day.
+    pub clock: Clock,
+    /// How long the caches may take to fill.
+    pub sync_timeout: Duration,
+    /// How long reconciles that are under way may take to end after the manager was told to stop.
+    pub grace: Duration,
+}
+
+impl ManagerOptions {
+    /// Options for the operator `name`, of which this process is `instance`: all namespaces, no election, 2 minutes for the caches,
+    /// 10 s for what is under way at the end.
+    pub fn new(name: impl Into<String>, instance: impl Into<String>) -> Self {
+        Self {
+            namespaces: Vec::new(),
+            lease: None,
+            name: name.into(),
+            instance: instance.into(),
+            clock: Clock::system(),
+            sync_timeout: Duration::from_secs(120),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why a manager ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// A cache could not be filled.
+    #[error("not everything could be listed within {} s: {}", .after.as_secs(), .missing.join("; "))]
+    NotSynced {
+        /// How long it was tried.
+        after: Duration,
+        /// Each kind that is missing, with the last error.
+        missing: Vec<String>,
+    },
+    /// The lease is no longer ours. Whoever runs the manager must end the process.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// A task of the runtime itself ended, which it never should.
+    #[error("{0} ended unexpectedly")]
+    TaskEnded(&'static str),
+}
+
+/// The caches and controllers of one operator.
+pub struct Manager {
+    clients: Clients,
+    options: ManagerOptions,
+    metrics: Arc<Metrics>,
+    runtime_metrics: RuntimeMetrics,
+    sources: Arc<std::sync::RwLock<Vec<Arc<dyn Source>>>>,
+    controllers: Vec<Arc<dyn Runnable>>,
+    health: Health,
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manager")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Manager {
+    /// A manager without caches and controllers.
+    ///
+    /// With [`ManagerOptions::lease`], `clients` must have been made with [`super::lease::Leadership::standby`], without it with
+    /// [`super::lease::Leadership::unneeded`]. `runtime_metrics` must be registered in `metrics`.
+    pub fn new(
+        clients: Clients,
+        options: ManagerOptions,
+        metrics: Arc<Metrics>,
+        runtime_metrics: RuntimeMetrics,
+    ) -> Self {
+        let sources = Arc::<std::sync::RwLock<Vec<Arc<dyn Source>>>>::default();
+        let checked = Arc::clone(&sources);
+        let health = Health::new(move || {
+            let sources = checked.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let missing = missing(&sources);
+            if missing.is_empty() {
+                Ok(())
+            } else {
+                Err(missing.join("\n"))
+            }
+        });
+        Self {
+            clients,
+            options,
+            metrics,
+            runtime_metrics,
+            sources,
+            controllers: Vec::new(),
+            health,
+        }
+    }
+
+    /// A cache of the kind `K`, filled once the manager runs.
+    pub fn cache<K: Object>(&mut self, watch: Watch) -> Cache<K> {
+        let cache = Cache::empty();
+        let source = Arc::new(WatchedCache {
+            cache: cache.clone(),
+            watch,
+        });
+        self.sources
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push(source);
+        cache
+    }
+
+    /// Adds a controller.
+    pub fn add<R: Reconciler>(&mut self, controller: Controller<R>) {
+        let connected: Arc<dyn Runnable> = Arc::new(controller.connect(&self.runtime_metrics));
+        let refreshed = Arc::clone(&connected);
+        self.metrics.on_scrape(move || refreshed.refresh_metrics());
+        self.controllers.push(connected);
+    }
+
+    /// What the probes are to be answered by.
+    pub fn health(&self) -> Health {
+        self.health.clone()
+    }
+
+    /// Fills the caches, waits for the lease, works until `shutdown` is done, lets running reconciles end, gives the lease back.
+    ///
+    /// # Errors
+    /// When a cache cannot be filled, and as soon as the lease is lost: then nothing is waited for, writes are refused already, and the
+    /// process has to end.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ManagerError> {
+        let health = self.health.clone();
+        tokio::select! {
+            outcome = self.run_to_the_end(shutdown) => outcome,
+            never = health.beat() => match never {},
+        }
+    }
+
+    async fn run_to_the_end(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ManagerError> {
+        let mut shutdown = std::pin::pin!(shutdown);
+        // Dropped, and with them everything that watches, whichever way this function ends.
+        let mut watches = self.start_caches();
+        tokio::select! {
+            synced = self.wait_for_caches() => synced?,
+            () = &mut shutdown => return Ok(()),
+            _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
+        }
+        let mut elector = self.options.lease.clone().map(|lease| {
+            let Clients {
+                lease: client,
+                leadership,
+                ..
+            } = self.clients.clone();
+            Elector::new(
+                client,
+                lease,
+                leadership,
+                self.options.clock,
+                self.runtime_metrics.clone(),
+            )
+        });
+        if let Some(elector) = &mut elector {
+            tokio::select! {
+                () = elector.acquire() => {}
+                () = &mut shutdown => return Ok(()),
+                _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
+            }
+        }
+        let mut work = self.start_controllers();
+        tokio::select! {
+            lost = hold(&mut elector) => return Err(lost.into()),
+            () = &mut shutdown => {}
+            _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
+            _ = work.join_next(), if !work.is_empty() => return Err(ManagerError::TaskEnded("a controller")),
+        }
+        info!("stopping: no more work is taken");
+        for controller in &self.controllers {
+            controller.close();
+        }
+        tokio::select! {
+            lost = hold(&mut elector) => return Err(lost.into()),
+            () = self.drain(&mut work) => {}
+        }
+        if let Some(elector) = &mut elector {
+            elector.release().await;
+        }
+        Ok(())
+    }
+
+    fn sources(&self) -> Vec<Arc<dyn Source>> {
+        self.sources
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    fn start_caches(&self) -> JoinSet<()> {
+        let mut watches = JoinSet::new();
+        for source in self.sources() {
+            let (client, namespaces) = (self.clients.fenced.clone(), self.options.namespaces.clone());
+            watches.spawn(source.follow(client, namespaces, &self.options.instance));
+        }
+        watches
+    }
+
+    async fn wait_for_caches(&self) -> Result<(), ManagerError> {
+        let sources = self.sources();
+        let all = futures::future::join_all(sources.iter().map(|source| source.synced()));
+        match timeout(self.options.sync_timeout, all).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(ManagerError::NotSynced {
+                after: self.options.sync_timeout,
+                missing: missing(&sources),
+            }),
+        }
+    }
+
+    fn start_controllers(&self) -> JoinSet<()> {
+        let client = self.clients.fenced.clone();
+        let context = Context {
+            applier: Applier::new(client.clone(), &self.options.name),
+            events: Events::new(
+                client.clone(),
+                &self.options.name,
+                &self.options.instance,
+                self.options.clock,
+            ),
+            clock: self.options.clock,
+            client,
+        };
+        let mut work = JoinSet::new();
+        for controller in &self.controllers {
+            work.spawn(controller.work(context.clone()));
+        }
+        info!(controllers = self.controllers.len(), "working");
+        work
+    }
+
+    async fn drain(&self, work: &mut JoinSet<()>) {
+        let all = async {
+            while let Some(ended) = work.join_next().await {
+                if let Err(error) = ended {
+                    error!(%error, "a controller did not end well");
+                }
+            }
+        };
+        if timeout(self.options.grace, all).await.is_err() {
+            warn!(after = ?self.options.grace, "some reconciles did not end in time and are cut off");
+        }
+        work.shutdown().await;
+    }
+}
+
+/// Returns when the lease is lost; never when there is none to lose.
+async fn hold(elector: &mut Option<Elector>) -> LeaseLost {
+    match elector {
+        Some(elector) => elector.hold().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn missing(sources: &[Arc<dyn Source>]) -> Vec<String> {
+    let unsynced = sources.iter().filter(|source| !source.is_synced());
+    unsynced
+        .map(|source| {
+            let why = source.last_error().unwrap_or_else(|| "not listed yet".to_owned());
+            format!("{}: {why}", source.kind())
+        })
+        .collect()
+}

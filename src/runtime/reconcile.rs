@@ -1,0 +1,103 @@
+//! What a controller is made of: a function from an object to what to do next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+
+use super::apply::Applier;
+use super::clock::Clock;
+use super::events::Events;
+use super::key::{Object, ObjectKey};
+
+/// Brings the cluster to what an object asks for.
+///
+/// It is called for one object at a time, never twice at once for the same one, after every change that its controller's predicates let
+/// pass, and from the beginning each time: it must not count on having been called for an earlier change.
+pub trait Reconciler: Send + Sync + 'static {
+    /// The kind that users write.
+    type Kind: Object;
+    /// What can go wrong.
+    type Error: ReconcileError;
+
+    /// Does what is left to do for `object`, which is as the cache has it: at times older than what was last written.
+    ///
+    /// A panic or a timeout is caught and counts as a failure of this object alone.
+    fn reconcile(
+        &self,
+        object: Arc<Self::Kind>,
+        context: &Context,
+    ) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+
+    /// Called when the object of this key is no more: a place to forget what was kept in memory for it.
+    fn gone(&self, _key: &ObjectKey) {}
+}
+
+/// What a reconcile needs besides its object.
+#[derive(Clone)]
+pub struct Context {
+    pub(super) client: Client,
+    pub(super) applier: Applier,
+    pub(super) events: Events,
+    pub(super) clock: Clock,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Context")
+    }
+}
+
+impl Context {
+    /// The client whose writes are refused when this process does not lead. For reads, and for writes to the primary object;
+    /// children are written by [`Self::apply`] alone.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Writes children and status.
+    pub fn apply(&self) -> &Applier {
+        &self.applier
+    }
+
+    /// Tells people what happened.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The time of day, for conditions.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+/// When a reconcile that succeeded is to be repeated. It is repeated on every change in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Not before something changes.
+    OnChange,
+    /// After this time, if nothing changes before.
+    After(Duration),
+}
+
+/// When a reconcile that failed is to be repeated. It is repeated on every change in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// After the object's back-off, which doubles with every failure in a row.
+    BackOff,
+    /// After this time.
+    After(Duration),
+    /// Not before something changes: the object itself is at fault.
+    OnChange,
+    /// After the object's back-off, and it was no fault: somebody else wrote first, so everything has to be looked at again.
+    Again,
+}
+
+/// What the runtime wants to know of a controller's error.
+pub trait ReconcileError: std::error::Error + Send + Sync + 'static {
+    /// A short, fixed name of what went wrong, in snake case: the label of a metric.
+    fn category(&self) -> &'static str;
+    /// When to try again.
+    fn retry(&self) -> Retry;
+}
