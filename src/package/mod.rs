@@ -8,7 +8,7 @@ use semver::Version;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::olm::catalog::{Catalog, Rendered, default_bundle_image, default_channels};
+use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image, default_channels};
 use crate::olm::{self, Error, Manifests, Tree, yaml};
 
 mod base;
@@ -150,12 +150,28 @@ fn config_of(tree: &Tree) -> Result<Manifests, Error> {
 /// # Errors
 /// Any of [`Error`] that concerns bundles and catalogs.
 pub fn publish(catalog: &mut Catalog, tree: &Tree) -> Result<(), Error> {
-    let image = |bundle: &olm::catalog::Bundle, operator: &str| {
-        Ok(default_bundle_image(operator, PACKAGE, &bundle.version()?))
-    };
-    let rendered = Rendered::of_tree(tree, Path::new("bundle"), image)?;
-    let (channels, default_channel) = (rendered.channels.clone(), rendered.default_channel.clone());
-    catalog.add(rendered, &channels, &default_channel)
+    let rendered = rendered(tree)?;
+    let channels = rendered.channels.clone();
+    add(catalog, rendered, &channels)
+}
+
+/// Adds the bundle of `tree` to some channels only.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_to(catalog: &mut Catalog, tree: &Tree, channels: &[String]) -> Result<(), Error> {
+    add(catalog, rendered(tree)?, channels)
+}
+
+fn rendered(tree: &Tree) -> Result<Rendered, Error> {
+    let image =
+        |bundle: &Bundle, operator: &str| Ok(default_bundle_image(operator, PACKAGE, &bundle.version()?));
+    Rendered::of_tree(tree, Path::new("bundle"), image)
+}
+
+fn add(catalog: &mut Catalog, rendered: Rendered, channels: &[String]) -> Result<(), Error> {
+    let default_channel = rendered.default_channel.clone();
+    catalog.add(rendered, channels, &default_channel)
 }
 
 /// Typed objects as values, for the general commands work on those.

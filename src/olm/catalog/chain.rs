@@ -25,11 +25,12 @@ impl Channel {
         } else {
             Vec::new()
         };
-        for next in &mut self.entries {
-            next.skips.retain(|skipped| skipped != name);
-            if next.replaces == tail && place(&next.name) > place(name) {
-                next.replaces = Some(name.to_owned());
-            }
+        if let Some(next) = self
+            .entries
+            .iter()
+            .position(|entry| place(&entry.name) > place(name))
+        {
+            self.takes_over(next, name, tail.as_deref());
         }
         self.entries.push(Entry {
             name: name.to_owned(),
@@ -38,6 +39,24 @@ impl Channel {
             skip_range: None,
         });
         self.entries.sort_by_key(|entry| place(&entry.name));
+    }
+
+    /// The entry at `next` now comes after `name`, which came between it and `tail`. One that it replaced outside of the channel
+    /// is skipped instead, unless it is what `name` replaces.
+    fn takes_over(&mut self, next: usize, name: &str, tail: Option<&str>) {
+        let replaced = self.entries[next].replaces.clone();
+        let is_outside = !self
+            .entries
+            .iter()
+            .any(|entry| Some(&entry.name) == replaced.as_ref());
+        if !is_outside && replaced.as_deref() != tail {
+            return; // a person wrote it so
+        }
+        let next = &mut self.entries[next];
+        next.skips.retain(|skipped| skipped != name);
+        next.skips
+            .extend(replaced.filter(|replaced| Some(replaced.as_str()) != tail));
+        next.replaces = Some(name.to_owned());
     }
 
     /// The entry that nothing in the channel replaces or skips; `skipRange` plays no part.

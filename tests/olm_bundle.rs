@@ -1,0 +1,162 @@
+//! A bundle says of an operator what its manifests say, whoever's operator it is.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/widgets.rs"]
+mod widgets;
+
+use roadstead::olm::manifests::text;
+use roadstead::olm::{bundle, csv, yaml};
+use rstest::rstest;
+use serde_json::Value;
+
+fn csv_of(version: &str) -> Value {
+    let tree = widgets::bundle(version);
+    let text = tree
+        .get("bundle/manifests/widgets.clusterserviceversion.yaml")
+        .unwrap();
+    yaml::parse(version, text).unwrap().pop().unwrap()
+}
+
+#[test]
+fn the_cluster_service_version_is_the_base_and_what_the_manifests_say() {
+    insta::assert_yaml_snapshot!(csv_of("1.2.3"));
+}
+
+#[test]
+fn the_bundle_holds_what_the_csv_does_not_stand_for() {
+    let tree = widgets::bundle("1.2.3");
+    let files: Vec<_> = tree.files().map(|(path, _)| path.display().to_string()).collect();
+    assert_eq!(
+        files,
+        [
+            "bundle/manifests/example.org_widgets.yaml",
+            "bundle/manifests/manager-metrics_v1_service.yaml",
+            "bundle/manifests/widgets-viewer_v1_clusterrole.yaml",
+            "bundle/manifests/widgets.clusterserviceversion.yaml",
+            "bundle/metadata/annotations.yaml",
+            "bundle/tests/scorecard/config.yaml",
+            "bundle.Dockerfile",
+        ],
+        "no Namespace, no ServiceAccount of a Deployment, no role that is in the CSV"
+    );
+}
+
+#[test]
+fn a_shipped_object_has_no_namespace_and_a_definition_neither_conversion_nor_status() {
+    let tree = widgets::bundle("1.2.3");
+    assert!(
+        !tree
+            .get("bundle/manifests/manager-metrics_v1_service.yaml")
+            .unwrap()
+            .contains("namespace")
+    );
+    let crd: Value = yaml::parse(
+        "crd",
+        tree.get("bundle/manifests/example.org_widgets.yaml").unwrap(),
+    )
+    .unwrap()
+    .remove(0);
+    assert!(crd.get("status").is_none() && crd.pointer("/spec/conversion").is_none());
+    assert_eq!(
+        crd.pointer("/spec/versions").unwrap().as_array().unwrap().len(),
+        2,
+        "versions stay as they are"
+    );
+}
+
+#[test]
+fn metadata_and_dockerfile_name_package_and_channels() {
+    let tree = widgets::bundle("1.2.3");
+    insta::assert_snapshot!(tree.get("bundle/metadata/annotations.yaml").unwrap());
+    insta::assert_snapshot!(tree.get("bundle.Dockerfile").unwrap());
+}
+
+#[test]
+fn the_operators_image_is_replaced_where_it_runs_and_where_it_hears_of_itself() {
+    let csv = csv_of("1.2.3");
+    let spec = "/spec/install/spec/deployments/0/spec/template/spec/containers/0";
+    assert_eq!(
+        text(&csv, &format!("{spec}/image")),
+        "localhost:5000/manager:v1.2.3"
+    );
+    assert_eq!(
+        text(&csv, &format!("{spec}/env/0/value")),
+        "localhost:5000/manager:v1.2.3"
+    );
+    assert_eq!(
+        text(&csv, "/metadata/annotations/containerImage"),
+        "localhost:5000/manager:v1.2.3"
+    );
+}
+
+#[test]
+fn replaces_is_set_when_there_is_something_to_replace() {
+    let mut options = widgets::options("1.2.3");
+    options.csv.replaces = Some("widgets.v1.2.2".into());
+    let generated = csv::generate(&widgets::manifests(), &options.csv).unwrap();
+    assert_eq!(text(&generated.csv, "/spec/replaces"), "widgets.v1.2.2");
+    assert!(csv_of("1.2.3").pointer("/spec/replaces").is_none());
+}
+
+#[rstest]
+#[case::no_base(&["crd.yaml", "operator.yaml"], "the manifests hold 0 ClusterServiceVersions; exactly one is needed as the base that gives description, icon and the like")]
+#[case::two_bases(&["base.yaml", "base.yaml", "operator.yaml"], "the manifests hold 2 ClusterServiceVersions; exactly one is needed as the base that gives description, icon and the like")]
+#[case::no_deployment(&["base.yaml", "crd.yaml"], "the manifests hold no Deployment; the one that runs the operator is needed")]
+fn manifests_that_do_not_make_a_bundle_are_refused(#[case] files: &[&str], #[case] message: &str) {
+    let text: Vec<String> = files.iter().map(|file| widgets::fixture(file)).collect();
+    let error = bundle::generate(
+        &widgets::manifests_of(&text.join("\n---\n")),
+        &widgets::options("1.2.3"),
+    )
+    .unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[rstest]
+#[case::sample_of_an_unserved_version(
+    "apiVersion: example.org/v1\n",
+    "apiVersion: example.org/v1alpha1\n",
+    "sample Widget first: example.org/v1alpha1 is served by none of the CustomResourceDefinitions"
+)]
+#[case::image_that_nothing_names(
+    "    containerImage: example.org/widgets/manager:dev\n",
+    "",
+    "the base ClusterServiceVersion: metadata.annotations.containerImage is \"\"; it must name the operator's image in the manifests, so that another one can take its place"
+)]
+fn what_cannot_be_made_sense_of_is_refused_by_name(
+    #[case] old: &str,
+    #[case] new: &str,
+    #[case] message: &str,
+) {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"]
+        .map(widgets::fixture)
+        .join("\n---\n");
+    assert!(all.contains(old));
+    let error = bundle::generate(
+        &widgets::manifests_of(&all.replace(old, new)),
+        &widgets::options("1.2.3"),
+    )
+    .unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn channels_and_their_default_must_agree() {
+    let refused = |channels: &[&str], default: &str| {
+        let mut options = widgets::options("1.2.3");
+        options.channels = channels.iter().map(|&channel| channel.to_owned()).collect();
+        options.default_channel = default.to_owned();
+        bundle::generate(&widgets::manifests(), &options)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        refused(&[], "stable"),
+        "channels are empty; name at least one, such as stable"
+    );
+    assert_eq!(
+        refused(&["candidate", "fast"], "stable"),
+        "default channel \"stable\" is none of the channels candidate, fast"
+    );
+}

@@ -1,0 +1,284 @@
+//! A catalog upgrades everybody in a channel to its head, in whatever order its bundles were added.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/widgets.rs"]
+mod widgets;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use roadstead::olm::catalog::{Catalog, Rendered, default_bundle_image, default_channels};
+use rstest::rstest;
+
+fn add(catalog: &mut Catalog, version: &str, channels: &[&str]) {
+    let channels: Vec<String> = channels.iter().map(|&channel| channel.to_owned()).collect();
+    catalog
+        .add(widgets::rendered(version), &channels, "stable")
+        .unwrap();
+}
+
+fn text(catalog: &Catalog) -> String {
+    catalog
+        .tree(Path::new("catalog"))
+        .unwrap()
+        .get("catalog/widgets/catalog.yaml")
+        .unwrap()
+        .to_owned()
+}
+
+/// The channel as lines: `name <- replaces, skips`.
+fn channel(catalog: &Catalog, name: &str) -> Vec<String> {
+    let entries = &catalog.get_channel(name).unwrap().entries;
+    let line = |entry: &roadstead::olm::catalog::Entry| {
+        let replaces = entry.replaces.iter().map(|name| format!(" <- {name}"));
+        let skips = entry.skips.iter().map(|name| format!(", {name}"));
+        std::iter::once(entry.name.clone())
+            .chain(replaces)
+            .chain(skips)
+            .collect::<String>()
+            .replace("widgets.", "")
+    };
+    entries.iter().map(line).collect()
+}
+
+/// The catalog as a file would bring it.
+fn reread(text: &str) -> Result<Catalog, roadstead::olm::Error> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("widgets")).unwrap();
+    std::fs::write(folder.path().join("widgets/catalog.yaml"), text).unwrap();
+    Catalog::read(folder.path(), "widgets")
+}
+
+#[test]
+fn a_catalog_of_one_bundle() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable", "stable-v1.0"]);
+    insta::assert_snapshot!(text(&catalog));
+    let tree = catalog.tree(Path::new("some/where")).unwrap();
+    insta::assert_snapshot!(tree.get("some/catalog.Dockerfile").unwrap());
+}
+
+#[test]
+fn releases_replace_each_other_in_each_channel() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable", "stable-v1.0"]);
+    add(&mut catalog, "1.0.1", &["candidate", "stable", "stable-v1.0"]);
+    add(&mut catalog, "1.1.0", &["candidate", "stable", "stable-v1.1"]);
+    catalog.check().unwrap();
+    assert_eq!(
+        channel(&catalog, "stable"),
+        ["v1.0.0", "v1.0.1 <- v1.0.0", "v1.1.0 <- v1.0.1"]
+    );
+    assert_eq!(channel(&catalog, "stable-v1.0"), ["v1.0.0", "v1.0.1 <- v1.0.0"]);
+    assert_eq!(
+        channel(&catalog, "stable-v1.1"),
+        ["v1.1.0 <- v1.0.1"],
+        "whoever changes the channel is upgraded"
+    );
+}
+
+#[test]
+fn a_version_that_was_only_a_candidate_is_skipped_and_can_be_promoted_later() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable"]);
+    add(&mut catalog, "1.1.0", &["candidate"]);
+    add(&mut catalog, "1.2.0", &["candidate", "stable"]);
+    catalog.check().unwrap();
+    assert_eq!(
+        channel(&catalog, "stable"),
+        ["v1.0.0", "v1.2.0 <- v1.0.0, v1.1.0"]
+    );
+    add(&mut catalog, "1.1.0", &["stable"]);
+    catalog.check().unwrap();
+    assert_eq!(
+        channel(&catalog, "stable"),
+        ["v1.0.0", "v1.1.0 <- v1.0.0", "v1.2.0 <- v1.1.0"]
+    );
+}
+
+#[test]
+fn adding_a_version_again_changes_nothing() {
+    let mut catalog = Catalog::empty("widgets");
+    for version in ["1.0.0", "1.1.0"] {
+        add(&mut catalog, version, &["candidate", "stable"]);
+    }
+    let before = text(&catalog);
+    add(&mut catalog, "1.1.0", &["candidate", "stable"]);
+    add(&mut catalog, "1.0.0", &["candidate", "stable"]);
+    assert_eq!(text(&catalog), before);
+    assert_eq!(
+        reread(&before).unwrap(),
+        catalog,
+        "and it is the same after it was written and read"
+    );
+}
+
+#[test]
+fn a_version_replaces_the_highest_lower_one_and_never_itself() {
+    let mut catalog = Catalog::empty("widgets");
+    let replaces = |catalog: &Catalog, version: &str, channel: &str| {
+        catalog.replaces(&version.parse().unwrap(), channel).unwrap()
+    };
+    assert_eq!(replaces(&catalog, "1.0.0", "stable"), None);
+    for version in ["1.0.0", "1.9.0", "1.10.0"] {
+        add(&mut catalog, version, &["candidate", "stable"]);
+    }
+    add(&mut catalog, "2.0.0-rc.1", &["candidate"]);
+    assert_eq!(
+        replaces(&catalog, "1.10.0", "stable").unwrap(),
+        "widgets.v1.9.0",
+        "asked again after it was added"
+    );
+    assert_eq!(
+        replaces(&catalog, "2.0.0", "stable").unwrap(),
+        "widgets.v1.10.0",
+        "not the candidate"
+    );
+    assert_eq!(
+        replaces(&catalog, "2.0.0", "candidate").unwrap(),
+        "widgets.v2.0.0-rc.1"
+    );
+    assert_eq!(
+        replaces(&catalog, "1.10.1", "new-channel").unwrap(),
+        "widgets.v1.10.0",
+        "in a channel that has none yet"
+    );
+}
+
+#[test]
+fn what_a_person_added_stays() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["stable"]);
+    let deprecation = "---\nentries: []\npackage: widgets\nschema: olm.deprecations\n";
+    let by_hand = text(&catalog).replace(
+        "- name: widgets.v1.0.0\n",
+        "- name: widgets.v1.0.0\n  skipRange: <1.0.0\n",
+    ) + deprecation;
+    let mut catalog = reread(&by_hand).unwrap();
+    add(&mut catalog, "1.0.0", &["stable"]);
+    assert_eq!(text(&catalog), by_hand);
+}
+
+#[test]
+fn a_version_cannot_be_released_under_two_names_nor_in_a_foreign_catalog() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["stable"]);
+    let mut renamed = reread(&text(&catalog).replace("name: widgets.v1.0.0", "name: widgets.1.0.0")).unwrap();
+    let error = renamed
+        .add(widgets::rendered("1.0.0"), &["stable".into()], "stable")
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "catalog: version 1.0.0 is in both widgets.1.0.0 and widgets.v1.0.0; a version can be released once"
+    );
+    let error = Catalog::empty("gears")
+        .add(widgets::rendered("1.0.0"), &["stable".into()], "stable")
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "catalog: the bundle is of package widgets, the catalog of gears"
+    );
+}
+
+#[rstest]
+#[case::two_heads(
+    "[{name: a}, {name: b}]",
+    "catalog: channel stable has 2 heads (a, b); exactly one entry may be neither replaced nor skipped"
+)]
+#[case::no_head(
+    "[{name: a, replaces: b}, {name: b, replaces: a}]",
+    "catalog: channel stable has 0 heads (); exactly one entry may be neither replaced nor skipped"
+)]
+#[case::cycle(
+    "[{name: a, replaces: b}, {name: b, replaces: c}, {name: c, replaces: b}]",
+    "catalog: channel stable: the chain of replaces comes back to b"
+)]
+#[case::stranded(
+    "[{name: a, skips: [b]}, {name: b, replaces: c}, {name: c}]",
+    "catalog: channel stable: c is not on the chain of replaces from the head a, so its users are never upgraded"
+)]
+#[case::no_such_bundle(
+    "[{name: a, replaces: x}, {name: x}]",
+    "catalog: channel stable lists x, but there is no such bundle"
+)]
+#[case::empty("[]", "catalog: channel stable has no entry")]
+fn a_broken_channel_is_refused(#[case] entries: &str, #[case] message: &str) {
+    let bundles: String = ["a", "b", "c"]
+        .map(|name| {
+            format!("---\n{{schema: olm.bundle, name: {name}, package: widgets, image: i, properties: []}}\n")
+        })
+        .concat();
+    let channel =
+        format!("---\n{{schema: olm.channel, name: stable, package: widgets, entries: {entries}}}\n");
+    assert_eq!(
+        reread(&(bundles + &channel))
+            .unwrap()
+            .check()
+            .unwrap_err()
+            .to_string(),
+        message
+    );
+}
+
+#[test]
+fn a_default_channel_must_exist() {
+    let mut catalog = Catalog::empty("widgets");
+    catalog
+        .add(widgets::rendered("1.0.0"), &["candidate".into()], "stable")
+        .unwrap();
+    assert_eq!(
+        catalog.check().unwrap_err().to_string(),
+        "catalog: the default channel stable is none of the package's channels"
+    );
+}
+
+#[test]
+fn names_are_derived_from_version_and_operator() {
+    let version = "1.2.3".parse().unwrap();
+    assert_eq!(default_channels(&version), ["candidate", "stable", "stable-v1.2"]);
+    assert_eq!(
+        default_bundle_image("localhost:5000/a/op:v1", "widgets", &version),
+        "localhost:5000/a/widgets-bundle:v1.2.3"
+    );
+    assert_eq!(
+        default_bundle_image("op", "widgets", &version),
+        "widgets-bundle:v1.2.3"
+    );
+}
+
+/// Making a bundle takes longer than adding it, and the property needs the same few over and over.
+static BUNDLES: LazyLock<BTreeMap<String, Rendered>> = LazyLock::new(|| {
+    let versions = (0..3).flat_map(|minor| (0..4).map(move |patch| format!("1.{minor}.{patch}")));
+    versions
+        .map(|version| (version.clone(), widgets::rendered(&version)))
+        .collect()
+});
+
+proptest! {
+    /// Every version in a channel gets to the head by replaces or skips, and the order of adding plays no part in the head.
+    #[test]
+    fn every_order_of_releases_makes_a_whole_channel(releases in prop::collection::vec(((0u64..3, 0u64..4), any::<bool>()), 1..9)) {
+        let mut catalog = Catalog::empty("widgets");
+        let mut stable = BTreeSet::new();
+        for ((minor, patch), is_stable) in releases {
+            let version = format!("1.{minor}.{patch}");
+            let channels = if is_stable { vec!["candidate".to_owned(), "stable".to_owned()] } else { vec!["candidate".to_owned()] };
+            catalog.add(BUNDLES[&version].clone(), &channels, "stable").unwrap();
+            if is_stable {
+                stable.insert((minor, patch));
+            }
+            for name in catalog.channel_names().map(str::to_owned).collect::<Vec<_>>() {
+                let channel = catalog.get_channel(&name).unwrap();
+                let head = channel.head().map_err(|error| TestCaseError::fail(error.to_string()))?;
+                prop_assert_eq!(&head.name, &channel.entries.last().unwrap().name);
+            }
+            if let Some((minor, patch)) = stable.last() {
+                catalog.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
+                prop_assert_eq!(&catalog.get_channel("stable").unwrap().head().unwrap().name, &format!("widgets.v1.{minor}.{patch}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Operator Framework's own tools are the judge: what we call a bundle and a catalog, they accept, and they read it as we do.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use roadstead::olm::catalog::Catalog;
+use roadstead::olm::yaml;
+use roadstead::package;
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `opm`, which is built with the local cluster's programs.
+fn opm(arguments: &[&str]) -> Output {
+    let assets = Command::new(root().join("hack/cluster/cluster"))
+        .arg("assets")
+        .output()
+        .unwrap();
+    let folder = PathBuf::from(String::from_utf8(assets.stdout).unwrap().trim());
+    let program = folder.join("opm");
+    assert!(
+        assets.status.success() && program.exists(),
+        "opm is not built yet; run `hack/cluster/cluster programs`"
+    );
+    Command::new(program)
+        .current_dir(root())
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn assert_accepted(output: &Output) {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A catalog with a history: two versions in every channel, one that is only a candidate, and a new minor version.
+fn history(folder: &Path) -> PathBuf {
+    let mut catalog = Catalog::empty(package::PACKAGE);
+    for (version, channels) in [
+        ("0.1.0", vec!["candidate", "stable", "stable-v0.1"]),
+        ("0.1.1", vec!["candidate", "stable", "stable-v0.1"]),
+        ("0.1.2", vec!["candidate"]),
+        ("0.2.0", vec!["candidate", "stable", "stable-v0.2"]),
+    ] {
+        let version = version.parse().unwrap();
+        let mut tree = package::tree(&version).unwrap();
+        tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
+        let channels: Vec<String> = channels.into_iter().map(str::to_owned).collect();
+        package::publish_to(&mut catalog, &tree, &channels).unwrap();
+    }
+    catalog.tree(Path::new("catalog")).unwrap().write(folder).unwrap();
+    folder.join("catalog")
+}
+
+#[test]
+fn opm_accepts_the_catalog() {
+    assert_accepted(&opm(&["validate", "catalog"]));
+}
+
+#[test]
+fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
+    let scratch = tempfile::tempdir().unwrap();
+    let catalog = history(scratch.path());
+    assert_accepted(&opm(&["validate", &catalog.display().to_string()]));
+
+    let file = catalog.join("roadstead/catalog.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("  replaces: roadstead.v0.1.1\n", "")).unwrap();
+    let output = opm(&["validate", &catalog.display().to_string()]);
+    assert!(
+        !output.status.success(),
+        "a judge that accepts everything proves nothing"
+    );
+    Catalog::read(&catalog, package::PACKAGE)
+        .unwrap()
+        .check()
+        .unwrap_err();
+}
+
+/// The blob that we put into the catalog is, field by field, the one that `opm render` makes of the same bundle.
+#[test]
+fn opm_reads_the_bundle_as_we_do() {
+    let catalog = Catalog::read(&root().join("catalog"), package::PACKAGE).unwrap();
+    let released = catalog.released().unwrap();
+    let Some((version, ours)) = released
+        .iter()
+        .find(|(version, _)| *version == package::version().unwrap())
+    else {
+        return; // between two releases, bundle/ is of a version that no catalog has
+    };
+    let image = format!("--alpha-image-ref-template=registry.roadstead.dev/roadstead-bundle:v{version}");
+    let migrated = "--migrate-level=bundle-object-to-csv-metadata";
+    let output = opm(&["render", "bundle", "--output=yaml", migrated, &image]);
+    assert_accepted(&output);
+    let theirs: Vec<Value> = yaml::parse("opm render", &String::from_utf8(output.stdout).unwrap()).unwrap();
+    assert_eq!(theirs, [serde_json::to_value(ours).unwrap()]);
+}
+
+/// The validators of `operator-sdk bundle validate`, the optional ones included, built from the same Go library.
+#[test]
+fn upstream_validators_find_no_error_in_the_bundle() {
+    let bundle = root().join("bundle");
+    let output = Command::new("go")
+        .args(["run", "-C"])
+        .arg(root().join("hack/judge"))
+        .arg(".")
+        .arg(bundle)
+        .output();
+    let output = output.unwrap_or_else(|error| panic!("cannot start go ({error}); install Go 1.25 or newer"));
+    let findings = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{findings}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    // It takes any permission for events to mean the removed events.k8s.io/v1beta1; a permission names no version.
+    let known =
+        |line: &&str| line.starts_with("warning: ") && line.contains("Migrate the API(s) for events:");
+    assert_eq!(
+        findings.lines().filter(|line| !known(line)).collect::<Vec<_>>(),
+        Vec::<&str>::new()
+    );
+}

@@ -1,0 +1,256 @@
+//! What this product ships: least privilege, the restricted standard, names that fit, examples that the API server would take.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+use roadstead::olm::manifests::{Manifest, Manifests, list, name, text};
+use roadstead::olm::{Tree, csv, yaml};
+use roadstead::package;
+use serde_json::{Value, json};
+
+fn version() -> semver::Version {
+    "1.2.3".parse().unwrap()
+}
+
+fn config() -> Manifests {
+    Manifests::of_tree(&package::tree(&version()).unwrap()).unwrap()
+}
+
+fn of_kind(kind: &str) -> Vec<Value> {
+    let of_kind = |manifest: &&Manifest| text(&manifest.body, "/kind") == kind;
+    config()
+        .iter()
+        .filter(of_kind)
+        .map(|manifest| manifest.body.clone())
+        .collect()
+}
+
+#[test]
+fn no_permission_has_a_wildcard_or_reads_secrets() {
+    let roles = [of_kind("ClusterRole"), of_kind("Role")].concat();
+    assert_eq!(roles.len(), 2);
+    for rule in roles.iter().flat_map(|role| list(role, "/rules")) {
+        for field in ["/apiGroups", "/resources", "/verbs"] {
+            assert!(!list(rule, field).is_empty(), "{rule}");
+            assert!(
+                !list(rule, field)
+                    .iter()
+                    .any(|entry| entry.as_str().unwrap().contains('*')),
+                "{rule}"
+            );
+        }
+        assert!(!list(rule, "/resources").contains(&json!("secrets")), "{rule}");
+        assert!(rule.get("nonResourceURLs").is_none(), "{rule}");
+    }
+}
+
+/// The rules of the Pod Security Standard "restricted", as far as a pod can break them.
+#[test]
+fn the_operators_pod_meets_the_restricted_standard() {
+    let [deployment] = &of_kind("Deployment")[..] else {
+        panic!("one Deployment")
+    };
+    let pod = deployment.pointer("/spec/template/spec").unwrap();
+    assert_eq!(pod.pointer("/securityContext/runAsNonRoot"), Some(&json!(true)));
+    assert_eq!(
+        text(pod, "/securityContext/seccompProfile/type"),
+        "RuntimeDefault"
+    );
+    for host in ["hostNetwork", "hostPID", "hostIPC", "volumes"] {
+        assert!(pod.get(host).is_none(), "{host}");
+    }
+    for container in list(pod, "/containers") {
+        let context = container.get("securityContext").unwrap();
+        assert_eq!(context["allowPrivilegeEscalation"], json!(false));
+        assert_eq!(context["readOnlyRootFilesystem"], json!(true));
+        assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+    }
+    let [namespace] = &of_kind("Namespace")[..] else {
+        panic!("one Namespace")
+    };
+    assert_eq!(
+        namespace.pointer("/metadata/labels/pod-security.kubernetes.io~1enforce"),
+        Some(&json!("restricted"))
+    );
+}
+
+#[test]
+fn the_operator_has_two_replicas_probes_and_the_limits_it_promises() {
+    let deployment = &of_kind("Deployment")[0];
+    assert_eq!(deployment["spec"]["replicas"], json!(2));
+    let container = deployment.pointer("/spec/template/spec/containers/0").unwrap();
+    assert_eq!(text(container, "/livenessProbe/httpGet/path"), "/healthz");
+    assert_eq!(text(container, "/readinessProbe/httpGet/path"), "/readyz");
+    let resources =
+        json!({"requests": {"cpu": "10m", "memory": "20Mi"}, "limits": {"cpu": "500m", "memory": "30Mi"}});
+    assert_eq!(container["resources"], resources);
+}
+
+/// OLM puts a variable of the Subscription's `spec.config.env` in the place of one of the same name; one that came from a
+/// ConfigMap or was missing would not show what it replaces, nor stand among the related images.
+#[test]
+fn images_are_plain_variables_that_a_subscription_can_replace() {
+    let deployment = &of_kind("Deployment")[0];
+    let variables = list(deployment, "/spec/template/spec/containers/0/env");
+    let value = |name: &str| {
+        variables
+            .iter()
+            .find(|variable| variable["name"] == name)
+            .map(|variable| text(variable, "/value"))
+    };
+    assert_eq!(
+        value("OPERATOR_IMAGE"),
+        Some(text(deployment, "/spec/template/spec/containers/0/image"))
+    );
+    assert_eq!(value("RELATED_IMAGE_NGINX"), Some("nginx:1.29"));
+    let subscription = &of_kind("Subscription")[0];
+    assert_eq!(
+        text(subscription, "/spec/config/env/0/name"),
+        "RELATED_IMAGE_NGINX"
+    );
+}
+
+/// Names become label values (63) and, of a Service, a DNS label; OLM makes label values of the CSV's name.
+#[test]
+fn every_name_fits_a_label() {
+    let csv_name = format!("{}.v{}", package::PACKAGE, "100.100.100-candidate.100");
+    let config = config();
+    let names = config
+        .iter()
+        .map(|manifest| name(&manifest.body))
+        .chain([csv_name.as_str()]);
+    for name in names {
+        assert!(!name.is_empty() && name.len() <= 63, "{name}");
+    }
+    for deployment in of_kind("Deployment") {
+        assert!(
+            !name(&deployment).contains('.'),
+            "OLM names the webhook's Service after it"
+        );
+    }
+}
+
+#[test]
+fn a_namespaced_object_lies_in_the_operators_namespace() {
+    for manifest in config().iter() {
+        let namespace = text(&manifest.body, "/metadata/namespace");
+        let expected = match text(&manifest.body, "/kind") {
+            "Deployment" | "Role" | "RoleBinding" | "Service" | "ServiceAccount" => package::NAMESPACE,
+            "CatalogSource" | "OperatorGroup" | "Subscription" => package::OLM_NAMESPACE,
+            _ => "",
+        };
+        assert_eq!(namespace, expected, "{}", manifest.source.display());
+    }
+}
+
+#[test]
+fn nothing_generated_has_a_status_or_an_empty_timestamp() {
+    for (path, text) in package::tree(&version()).unwrap().files() {
+        assert!(
+            !text.contains("creationTimestamp: null") && !text.contains("\nstatus:"),
+            "{}",
+            path.display()
+        );
+    }
+}
+
+/// What OLM's consoles offer to a user must be accepted as it is.
+#[test]
+fn every_example_is_valid_by_its_schema_and_every_kind_has_one() {
+    let config = config();
+    let examples: Vec<Value> = of_kind("MyProxy");
+    for crd in csv::crds(&config) {
+        for version in list(crd, "/spec/versions") {
+            let schema = version.pointer("/schema/openAPIV3Schema").unwrap();
+            let validator = jsonschema::validator_for(schema).unwrap();
+            let api_version = format!("{}/{}", text(crd, "/spec/group"), text(version, "/name"));
+            let of_version = |example: &&Value| {
+                example["apiVersion"] == api_version && example["kind"] == crd["spec"]["names"]["kind"]
+            };
+            let mut found = 0;
+            for example in examples.iter().filter(of_version) {
+                let problems: Vec<String> = validator
+                    .iter_errors(example)
+                    .map(|problem| problem.to_string())
+                    .collect();
+                assert_eq!(problems, Vec::<String>::new(), "{example}");
+                assert_eq!(
+                    unknown_fields(example, schema),
+                    Vec::<String>::new(),
+                    "they would be pruned"
+                );
+                found += 1;
+            }
+            assert!(found > 0, "{} has no example", name(crd));
+        }
+    }
+    let error =
+        jsonschema::validator_for(&json!({"type": "object", "properties": {"spec": {"type": "object"}}}))
+            .unwrap();
+    assert!(!error.is_valid(&json!({"spec": 1})), "the judge can say no");
+}
+
+/// Fields of a value that its schema does not know, by path.
+fn unknown_fields(value: &Value, schema: &Value) -> Vec<String> {
+    let mut unknown = Vec::new();
+    match (value, schema.get("properties"), schema.get("items")) {
+        (Value::Object(fields), Some(known), _) => {
+            for (field, inner) in fields {
+                let builtin = ["apiVersion", "kind", "metadata"].contains(&field.as_str());
+                match known.get(field) {
+                    Some(schema) => unknown.extend(
+                        unknown_fields(inner, schema)
+                            .into_iter()
+                            .map(|path| format!("{field}.{path}")),
+                    ),
+                    None if builtin => {}
+                    None => unknown.push(field.clone()),
+                }
+            }
+        }
+        (Value::Array(items), _, Some(schema)) => {
+            unknown.extend(items.iter().flat_map(|item| unknown_fields(item, schema)))
+        }
+        _ => {}
+    }
+    unknown
+}
+
+#[test]
+fn the_bundle_claims_only_what_is_so() {
+    let tree = package::tree(&version()).unwrap();
+    let catalog = roadstead::olm::catalog::Catalog::empty(package::PACKAGE);
+    let bundle: Tree = package::bundle(&tree, &version(), &catalog).unwrap();
+    let text_of = bundle
+        .get("bundle/manifests/roadstead.clusterserviceversion.yaml")
+        .unwrap();
+    let csv: Value = yaml::parse("csv", text_of).unwrap().remove(0);
+    let supported = list(&csv, "/spec/installModes")
+        .iter()
+        .filter(|mode| mode["supported"] == json!(true));
+    assert_eq!(
+        supported.map(|mode| text(mode, "/type")).collect::<Vec<_>>(),
+        ["AllNamespaces"]
+    );
+    let images: Vec<&str> = list(&csv, "/spec/relatedImages")
+        .iter()
+        .map(|image| text(image, "/image"))
+        .collect();
+    assert_eq!(
+        images,
+        ["registry.roadstead.dev/roadstead-operator:v1.2.3", "nginx:1.29"]
+    );
+    assert!(
+        csv.pointer("/metadata/annotations/createdAt").is_none(),
+        "the same sources give the same bytes"
+    );
+    assert!(
+        !bundle
+            .files()
+            .any(|(path, _)| path.to_string_lossy().contains("serviceaccount")),
+        "OLM makes it from the CSV"
+    );
+}

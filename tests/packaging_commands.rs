@@ -1,0 +1,277 @@
+//! The commands, as `make` and the tests on a cluster call them: into folders of their own, with images of their own.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use rstest::rstest;
+
+fn roadstead(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("roadstead").unwrap();
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
+    command
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn publish(scratch: &Path, version: &str, channels: &[&str]) {
+    let folder = |name: &str| scratch.join(name).display().to_string();
+    let (bundle, catalog) = (folder("bundle"), folder("catalog"));
+    let image = format!("localhost:5000/roadstead-operator:v{version}");
+    let arguments = [
+        "bundle",
+        "generate",
+        "--version",
+        version,
+        "--image",
+        &image,
+        "--catalog",
+        &catalog,
+        "--output",
+        &bundle,
+    ];
+    roadstead(&arguments).assert().success();
+    let arguments = ["catalog", "generate", "--bundle", &bundle, "--output", &catalog];
+    roadstead(&[&arguments[..], channels].concat()).assert().success();
+}
+
+#[test]
+fn versions_are_published_one_by_one_into_a_scratch_folder() {
+    let scratch = tempfile::tempdir().unwrap();
+    publish(scratch.path(), "0.1.0", &[]);
+    publish(scratch.path(), "0.1.1", &["--channels", "candidate"]);
+    publish(scratch.path(), "0.2.0", &[]);
+    publish(scratch.path(), "0.2.0", &[]);
+
+    let csv = read(
+        &scratch
+            .path()
+            .join("bundle/manifests/roadstead.clusterserviceversion.yaml"),
+    );
+    assert!(
+        csv.contains("\n  replaces: roadstead.v0.1.0\n"),
+        "the candidate is not what stable replaces"
+    );
+    assert!(csv.contains("image: localhost:5000/roadstead-operator:v0.2.0"));
+    assert!(
+        !csv.contains("registry.roadstead.dev/roadstead-operator"),
+        "no trace of another image"
+    );
+    let catalog = read(&scratch.path().join("catalog/roadstead/catalog.yaml"));
+    let stable = "---\nentries:\n- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0\n  skips:\n  - roadstead.v0.1.1\nname: stable\n";
+    assert!(catalog.contains(stable), "{catalog}");
+    for image in ["0.1.0", "0.1.1", "0.2.0"] {
+        assert_eq!(
+            catalog
+                .matches(&format!("\nimage: localhost:5000/roadstead-bundle:v{image}\n"))
+                .count(),
+            1,
+            "{image}"
+        );
+    }
+    assert!(read(&scratch.path().join("bundle.Dockerfile")).contains("COPY bundle/manifests /manifests/"));
+    assert!(read(&scratch.path().join("catalog.Dockerfile")).contains("COPY catalog /configs"));
+}
+
+#[test]
+fn check_names_the_files_that_differ_and_touches_none() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().display().to_string();
+    roadstead(&["generate", "--root", &folder]).assert().success();
+    roadstead(&["generate", "--root", &folder, "--check"])
+        .assert()
+        .success()
+        .stdout("");
+    let role = root.path().join("config/rbac/role.yaml");
+    std::fs::write(&role, "rules: everything").unwrap();
+    std::fs::remove_file(root.path().join("config/olm/subscription.yaml")).unwrap();
+    roadstead(&["generate", "--root", &folder, "--check"]).assert().failure().stderr(
+        "roadstead: 2 of the generated files are out of date (config/olm/subscription.yaml is missing; config/rbac/role.yaml differs); \
+         run `roadstead generate`\n",
+    );
+    assert_eq!(read(&role), "rules: everything");
+}
+
+/// A repository just after the release of 0.1.0, with an entry for 0.2.0 in its changelog.
+fn repository() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    publish(root.path(), "0.1.0", &[]);
+    write(
+        "CHANGELOG.md",
+        "# Changelog\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- Things.\n\n## [0.1.0] - 2026-11-21\n\n- First.\n",
+    );
+    write(
+        "Cargo.toml",
+        "[package]\nname = \"roadstead\"\nversion = \"0.1.0\"\n\n[dependencies.kube]\nversion = \"5.0\"\n",
+    );
+    write(
+        "Cargo.lock",
+        "[[package]]\nname = \"road\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"roadstead\"\nversion = \"0.1.0\"\n",
+    );
+    root
+}
+
+fn change(root: &Path, file: &str, old: &str, new: &str) {
+    let text = read(&root.join(file));
+    assert!(text.contains(old), "{file} holds {old}");
+    std::fs::write(root.join(file), text.replace(old, new)).unwrap();
+}
+
+#[test]
+fn a_release_sets_the_version_everywhere_and_extends_every_channel() {
+    let root = repository();
+    let folder = root.path().display().to_string();
+    roadstead(&["release", "0.2.0", "--root", &folder])
+        .assert()
+        .success();
+    assert_eq!(
+        read(&root.path().join("Cargo.toml"))
+            .matches("version = \"0.2.0\"")
+            .count(),
+        1
+    );
+    assert!(
+        read(&root.path().join("Cargo.toml")).contains("version = \"5.0\""),
+        "a dependency keeps its version"
+    );
+    let lock = read(&root.path().join("Cargo.lock"));
+    assert!(
+        lock.contains("name = \"road\"\nversion = \"0.1.0\"")
+            && lock.contains("name = \"roadstead\"\nversion = \"0.2.0\"")
+    );
+    assert!(read(&root.path().join("config/manager/deployment.yaml")).contains("roadstead-operator:v0.2.0"));
+    let csv = read(
+        &root
+            .path()
+            .join("bundle/manifests/roadstead.clusterserviceversion.yaml"),
+    );
+    assert!(csv.contains("  replaces: roadstead.v0.1.0\n") && csv.contains("  version: 0.2.0\n"));
+    let catalog = read(&root.path().join("catalog/roadstead/catalog.yaml"));
+    assert!(
+        catalog.contains("image: localhost:5000/roadstead-bundle:v0.1.0"),
+        "a released bundle stays as it was"
+    );
+    assert_eq!(
+        catalog
+            .matches("- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0\n")
+            .count(),
+        3,
+        "candidate, stable, stable-v0.2"
+    );
+}
+
+#[rstest]
+#[case::the_same("0.1.0", "version 0.1.0 is not higher than 0.1.0, which is released already")]
+#[case::a_lower("0.0.9", "version 0.0.9 is not higher than 0.1.0, which is released already")]
+#[case::a_pre_release_of_it(
+    "0.1.0-rc.1",
+    "version 0.1.0-rc.1 is not higher than 0.1.0, which is released already"
+)]
+#[case::no_entry(
+    "0.3.0",
+    "CHANGELOG.md has no entry for 0.3.0; write one under a line such as `## [0.3.0] - 2026-01-31`"
+)]
+#[case::build_metadata(
+    "0.2.0+1",
+    "version 0.2.0+1 has build metadata, which takes no part in the order of versions and may not stand in an image tag"
+)]
+fn a_version_that_is_no_next_release_is_refused(#[case] version: &str, #[case] message: &str) {
+    refused(&repository(), version, message);
+}
+
+#[rstest]
+#[case::empty(
+    "CHANGELOG.md",
+    "- Things.\n",
+    "",
+    "CHANGELOG.md: the entry for 0.2.0 is empty; say what changed, and any step that users must take by hand"
+)]
+#[case::undated(
+    "CHANGELOG.md",
+    " - 2026-12-01",
+    "",
+    "CHANGELOG.md: the entry for 0.2.0 has no date; its first line must be like `## [0.2.0] - 2026-01-31`"
+)]
+#[case::impossible_date(
+    "CHANGELOG.md",
+    "2026-12-01",
+    "2026-13-01",
+    "CHANGELOG.md: the entry for 0.2.0 has no date; its first line must be like `## [0.2.0] - 2026-01-31`"
+)]
+#[case::dangling_entry(
+    "catalog/roadstead/catalog.yaml",
+    "- name: roadstead.v0.1.0\nname: stable\n",
+    "- name: roadstead.v0.0.1\nname: stable\n",
+    "catalog: channel stable lists roadstead.v0.0.1, but there is no such bundle"
+)]
+#[case::emptied_channel(
+    "catalog/roadstead/catalog.yaml",
+    "entries:\n- name: roadstead.v0.1.0\nname: stable\n",
+    "entries: []\nname: stable\n",
+    "catalog: channel stable has no entry"
+)]
+#[case::head_that_is_skipped(
+    "catalog/roadstead/catalog.yaml",
+    "- name: roadstead.v0.1.0\nname: stable\n",
+    "- name: roadstead.v0.1.0\n  skips: [roadstead.v0.2.0]\nname: stable\n",
+    "catalog: channel stable has 0 heads (); exactly one entry may be neither replaced nor skipped"
+)]
+#[case::no_version_to_set(
+    "Cargo.toml",
+    "version = ",
+    "edition = ",
+    "Cargo.toml: found no version of package roadstead to set"
+)]
+fn a_release_that_would_break_something_is_refused(
+    #[case] file: &str,
+    #[case] old: &str,
+    #[case] new: &str,
+    #[case] message: &str,
+) {
+    let root = repository();
+    change(root.path(), file, old, new);
+    refused(&root, "0.2.0", message);
+}
+
+/// A hand-written channel may end in a version that is not its highest, as after taking one back.
+#[test]
+fn a_release_that_would_not_become_the_head_of_a_channel_is_refused() {
+    let root = repository();
+    publish(root.path(), "0.0.9", &["--channels", "candidate"]);
+    let file = "catalog/roadstead/catalog.yaml";
+    let taken_back = "- name: roadstead.v0.0.9\n  replaces: roadstead.v0.1.0\n  skips: [roadstead.v0.2.0]\n- name: roadstead.v0.1.0\n";
+    change(
+        root.path(),
+        file,
+        "- name: roadstead.v0.0.9\n- name: roadstead.v0.1.0\n  replaces: roadstead.v0.0.9\n",
+        taken_back,
+    );
+    let message = "channel candidate would still end in roadstead.v0.0.9, not in roadstead.v0.2.0: nobody in it would be upgraded";
+    refused(&root, "0.2.0", message);
+}
+
+/// One line, and nothing is written.
+fn refused(root: &tempfile::TempDir, version: &str, message: &str) {
+    let before = read(&root.path().join("catalog/roadstead/catalog.yaml"));
+    let folder = root.path().display().to_string();
+    let output = roadstead(&["release", version, "--root", &folder])
+        .assert()
+        .failure()
+        .get_output()
+        .clone();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        error.replace(&format!("{folder}/"), ""),
+        format!("roadstead: {message}\n")
+    );
+    assert_eq!(read(&root.path().join("catalog/roadstead/catalog.yaml")), before);
+    assert!(!root.path().join("config").exists());
+}
