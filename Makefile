@@ -22,8 +22,11 @@ export CLUSTER REGISTRY CONTAINER_TOOL
 
 TARGET    := x86_64-unknown-linux-gnu
 ROADSTEAD := cargo run --quiet --
-API_TESTS := $(patsubst tests/%.rs,--test %,$(wildcard tests/*_apiserver.rs) $(wildcard tests/runtime_*.rs))
-PURE_TESTS := $(filter-out $(API_TESTS) --test e2e,$(patsubst tests/%.rs,--test %,$(wildcard tests/*.rs)))
+# Which tests need what: an API server, the upstream tools, the local cluster (e2e), or nothing
+API_FILES   := $(wildcard tests/*_apiserver.rs tests/runtime_*.rs)
+JUDGE_FILES := tests/opm_judge.rs
+PURE_FILES  := $(filter-out $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
+flags        = $(patsubst tests/%.rs,--test %,$(1))
 
 ##@ See it
 .PHONY: demo down help
@@ -39,12 +42,13 @@ help: ## List the targets
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	@hack/stage "format"       cargo fmt --check
 	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
-	@hack/stage "pure tests"   cargo test --quiet --lib --bins $(PURE_TESTS)
+	@hack/stage "pure tests"   cargo test --quiet --lib --bins $(call flags,$(PURE_FILES))
 	@hack/stage "generated files" $(ROADSTEAD) generate --check
 test: check ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
 	@hack/stage "dependencies"   hack/deny
-	@hack/stage "API server tests" cargo test --quiet $(API_TESTS)
+	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
+	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
 	@hack/stage "end to end"   hack/e2e
 soak: ## Figures with repetitions: make soak PART=all|lease|proxy|olm RUNS=5; written to docs/figures/
 	@hack/soak
