@@ -7,4 +7,4 @@ LABEL operators.operatorframework.io.index.configs.v1=/configs
 COPY catalog /configs
 
 ENTRYPOINT ["/bin/opm"]
-CMD ["serve", "/configs", "--cache-dir=/tmp/cache"]
+CMD ["serve", "/configs"]

@@ -382,8 +382,9 @@ pub fn default_bundle_image(operator_image: &str, package: &str, version: &Versi
     )
 }
 
-/// `serve` needs a cache that it can write: the base image's /tmp, for a pod runs as a user that owns nothing in the image. The
-/// label is how OLM v1 and `opm` find the catalog.
+/// `serve` is given no `--cache-dir`: with one it takes only a cache that was made while the image was built, which needs a
+/// build that can run programs; without one it makes its own below /tmp, where the pod's user, who owns nothing in the image,
+/// may write. The label is how OLM v1 and `opm` find the catalog.
 fn dockerfile(folder: &Path) -> String {
     let folder = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy();
     format!(
@@ -396,7 +397,7 @@ fn dockerfile(folder: &Path) -> String {
          COPY {folder} /configs\n\
          \n\
          ENTRYPOINT [\"/bin/opm\"]\n\
-         CMD [\"serve\", \"/configs\", \"--cache-dir=/tmp/cache\"]\n"
+         CMD [\"serve\", \"/configs\"]\n"
     )
 }
 
