@@ -47,6 +47,15 @@ fn no_permission_has_a_wildcard_or_reads_secrets() {
     }
 }
 
+/// OLM makes ClusterRoles of the Roles of an operator for all namespaces, so what is meant for one Lease must name it.
+#[test]
+fn only_the_operators_own_lease_is_read_and_written() {
+    for rule in of_kind("Role").iter().flat_map(|role| list(role, "/rules")) {
+        let own = rule.get("resourceNames") == Some(&json!([package::OPERATOR]));
+        assert!(own || rule["verbs"] == json!(["create"]), "{rule}");
+    }
+}
+
 /// The rules of the Pod Security Standard "restricted", as far as a pod can break them.
 #[test]
 fn the_operators_pod_meets_the_restricted_standard() {

@@ -20,7 +20,7 @@ mod subscription;
 
 /// The package's name in the catalog, and the beginning of every ClusterServiceVersion's.
 pub const PACKAGE: &str = "roadstead";
-/// Deployment, ServiceAccount and roles.
+/// Deployment, ServiceAccount, roles, and the Lease by which the leader is elected.
 pub const OPERATOR: &str = "roadstead-operator";
 /// Where the operator lives without OLM.
 pub const NAMESPACE: &str = "roadstead-system";

@@ -55,16 +55,20 @@ fn events() -> PolicyRule {
     rule("events.k8s.io", "events", &["create", "patch"])
 }
 
-/// Only in the operator's own namespace. A Lease is only ever written as a whole, guarded by its resourceVersion; standbys watch it.
+/// Only the operator's own Lease, which is created once, read, watched by standbys, and replaced as a whole.
+///
+/// The name matters: for an operator of all namespaces OLM makes ClusterRoles of its Roles, and other Leases are the health of nodes
+/// and the leaders of other operators. A creation cannot be bound to a name.
 fn leader_election_role() -> Role {
-    let leases = rule(
-        "coordination.k8s.io",
-        "leases",
-        &["get", "list", "watch", "create", "update"],
-    );
+    let group = "coordination.k8s.io";
+    let own = PolicyRule {
+        resource_names: Some(vec![OPERATOR.to_owned()]),
+        ..rule(group, "leases", &["get", "watch", "update"])
+    };
+    let rules = vec![own, rule(group, "leases", &["create"])];
     Role {
         metadata: namespaced(LEADER_ELECTION),
-        rules: Some(vec![leases]),
+        rules: Some(rules),
     }
 }
 
