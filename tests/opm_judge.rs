@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/registry.rs"]
+mod registry;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use roadstead::olm::catalog::Catalog;
+use registry::{Registry, without_proxy};
+use roadstead::olm::catalog::{Catalog, Rendered};
 use roadstead::olm::yaml;
 use roadstead::package;
 use serde_json::Value;
@@ -26,11 +30,7 @@ fn opm(arguments: &[&str]) -> Output {
         assets.status.success() && program.exists(),
         "opm is not built yet; run `hack/cluster/cluster programs`"
     );
-    Command::new(program)
-        .current_dir(root())
-        .args(arguments)
-        .output()
-        .unwrap()
+    without_proxy(Command::new(program).current_dir(root()).args(arguments))
 }
 
 fn assert_accepted(output: &Output) {
@@ -102,6 +102,28 @@ fn opm_reads_the_bundle_as_we_do() {
     assert_accepted(&output);
     let theirs: Vec<Value> = yaml::parse("opm render", &String::from_utf8(output.stdout).unwrap()).unwrap();
     assert_eq!(theirs, [serde_json::to_value(ours).unwrap()]);
+}
+
+/// As OLM sees them: images that are pulled from a registry, built with the Dockerfiles that are checked in.
+#[test]
+fn opm_reads_the_images_as_we_do() {
+    let registry = Registry::start();
+    let migrated = "--migrate-level=bundle-object-to-csv-metadata";
+    let render = |image: &str| {
+        let output = opm(&["render", image, "--use-http", "--output=yaml", migrated]);
+        assert_accepted(&output);
+        yaml::parse::<Value>(image, &String::from_utf8(output.stdout).unwrap()).unwrap()
+    };
+    let bundle = registry.publish(root(), "bundle.Dockerfile", "roadstead-bundle:test", &[]);
+    let ours = Rendered::read(&root().join("bundle"), |_, _| Ok(bundle.clone())).unwrap();
+    assert_eq!(render(&bundle), [serde_json::to_value(ours.bundle()).unwrap()]);
+
+    // What serves the catalog plays no part in what it says.
+    let base = ["--build-arg", "OPM_IMAGE=scratch"];
+    let catalog = registry.publish(root(), "catalog.Dockerfile", "roadstead-catalog:test", &base);
+    let file = root().join("catalog").join(Catalog::file(package::PACKAGE));
+    let ours: Vec<Value> = yaml::parse("catalog", &std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(render(&catalog), ours);
 }
 
 /// The validators of `operator-sdk bundle validate`, the optional ones included, built from the same Go library.

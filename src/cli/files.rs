@@ -3,13 +3,17 @@
 use std::path::Path;
 
 use super::Outcome;
-use crate::olm::Tree;
+use crate::olm::{Difference, Tree};
 
-/// Writes the files and prints what changed, or, with `check`, fails and names what differs.
+/// Writes the files and prints what it did, or, with `check`, fails and names what differs.
 pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
     if !check {
         for difference in tree.write(root)? {
-            println!("{difference}: done");
+            match difference {
+                Difference::Missing(path) => println!("created {}", path.display()),
+                Difference::Changed(path) => println!("changed {}", path.display()),
+                Difference::Stale(path) => println!("removed {}", path.display()),
+            }
         }
         return Ok(());
     }
