@@ -224,14 +224,24 @@ fn a_broken_channel_is_refused(#[case] entries: &str, #[case] message: &str) {
 }
 
 #[test]
+fn the_default_channel_is_the_first_until_the_one_asked_for_has_an_entry() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate"]);
+    catalog.check().unwrap();
+    assert!(text(&catalog).contains("defaultChannel: candidate\n"));
+    add(&mut catalog, "1.0.0", &["stable"]);
+    catalog.check().unwrap();
+    assert!(text(&catalog).contains("defaultChannel: stable\n"));
+}
+
+#[test]
 fn a_default_channel_must_exist() {
     let mut catalog = Catalog::empty("widgets");
-    catalog
-        .add(widgets::rendered("1.0.0"), &["candidate".into()], "stable")
-        .unwrap();
+    add(&mut catalog, "1.0.0", &["stable"]);
+    let by_hand = text(&catalog).replace("defaultChannel: stable", "defaultChannel: fast");
     assert_eq!(
-        catalog.check().unwrap_err().to_string(),
-        "catalog: the default channel stable is none of the package's channels"
+        reread(&by_hand).unwrap().check().unwrap_err().to_string(),
+        "catalog: the default channel fast is none of the package's channels"
     );
 }
 
@@ -275,8 +285,8 @@ proptest! {
                 let head = channel.head().map_err(|error| TestCaseError::fail(error.to_string()))?;
                 prop_assert_eq!(&head.name, &channel.entries.last().unwrap().name);
             }
+            catalog.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
             if let Some((minor, patch)) = stable.last() {
-                catalog.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
                 prop_assert_eq!(&catalog.get_channel("stable").unwrap().head().unwrap().name, &format!("widgets.v1.{minor}.{patch}"));
             }
         }

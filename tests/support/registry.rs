@@ -1,6 +1,6 @@
 //! An image registry for the length of a test, on a loopback port of its own, and images built without a container daemon.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;

@@ -249,32 +249,12 @@ impl Catalog {
         default_channel: &str,
     ) -> Result<(), Error> {
         let bundle = rendered.bundle;
-        if bundle.package != self.name {
-            return Err(Error::OtherPackage {
-                expected: self.name.clone(),
-                found: bundle.package,
-            });
-        }
-        let version = bundle.version()?;
-        if let Some((_, other)) = self
-            .released()?
-            .into_iter()
-            .find(|(there, other)| *there == version && other.name != bundle.name)
-        {
-            return Err(Error::SameVersion {
-                version,
-                first: other.name.clone(),
-                second: bundle.name,
-            });
-        }
+        let version = self.accept(&bundle)?;
         let name = bundle.name.clone();
         self.bundles.retain(|other| other.name != name);
         self.bundles.push(bundle);
-        let order: Vec<String> = self
-            .released()?
-            .into_iter()
-            .map(|(_, bundle)| bundle.name.clone())
-            .collect();
+        let released = self.released()?.into_iter();
+        let order: Vec<String> = released.map(|(_, bundle)| bundle.name.clone()).collect();
         self.bundles
             .sort_by_key(|bundle| order.iter().position(|name| *name == bundle.name));
         for channel in channels {
@@ -283,6 +263,26 @@ impl Catalog {
         }
         self.describe(rendered.package, default_channel, order.last() == Some(&name));
         Ok(())
+    }
+
+    /// The version of a bundle that may be added.
+    fn accept(&self, bundle: &Bundle) -> Result<Version, Error> {
+        if bundle.package != self.name {
+            return Err(Error::OtherPackage {
+                expected: self.name.clone(),
+                found: bundle.package.clone(),
+            });
+        }
+        let version = bundle.version()?;
+        let mut others = self.released()?.into_iter();
+        match others.find(|(there, other)| *there == version && other.name != bundle.name) {
+            None => Ok(version),
+            Some((_, other)) => Err(Error::SameVersion {
+                version,
+                first: other.name.clone(),
+                second: bundle.name.clone(),
+            }),
+        }
     }
 
     fn channel(&mut self, name: &str) -> &mut Channel {
@@ -304,23 +304,22 @@ impl Catalog {
         &mut self.channels[index]
     }
 
-    /// The package wears the icon and the description of its highest version.
+    /// The package wears the icon and the description of its highest version. Its default channel is the one that is asked for,
+    /// as soon as that has an entry; until then the first that has.
     fn describe(&mut self, facts: Map<String, Value>, default_channel: &str, is_highest: bool) {
-        let known = self
-            .channels
-            .iter()
-            .any(|channel| channel.name == default_channel);
+        let mut names = self.channels.iter().map(|channel| channel.name.clone());
+        let known = names.clone().find(|name| name == default_channel);
         let package = self.package.get_or_insert_with(|| Package {
             schema: "olm.package".to_owned(),
             name: self.name.clone(),
-            default_channel: default_channel.to_owned(),
+            default_channel: names.next().unwrap_or_default(),
             rest: Map::new(),
         });
         if is_highest {
             package.rest.extend(facts);
         }
-        if known {
-            default_channel.clone_into(&mut package.default_channel);
+        if let Some(known) = known {
+            package.default_channel = known;
         }
     }
 
