@@ -9,8 +9,10 @@ pub mod catalog;
 mod files;
 pub mod generate;
 pub mod instance;
+pub mod log_level;
 pub mod release;
 pub mod run;
+mod values;
 
 /// Runs data services on Kubernetes, and packages operators for OLM.
 #[derive(Debug, Parser)]
@@ -24,6 +26,8 @@ struct Cli {
 enum Command {
     /// Run the operator.
     Run(Box<run::Args>),
+    /// Read or change what the running operator logs.
+    LogLevel(log_level::Args),
     /// Run inside an operand's container.
     Instance(instance::Args),
     /// Write crds/ and config/ from the types in this crate.
@@ -42,6 +46,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::main(*args),
+        Command::LogLevel(args) => log_level::main(args),
         // The exit code of a container tells its operator something.
         Command::Instance(args) => return instance::main(args),
         Command::Generate(args) => generate::main(args),

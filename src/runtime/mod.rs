@@ -11,7 +11,7 @@
 //! | [`conditions`], [`events`], [`finalizers`] | what is said of an object, and what keeps it |
 //! | [`lease`], [`client`] | who may write, and the fence that sees to it |
 //! | [`queue`], [`backoff`] | what is to be done, and when again |
-//! | [`health`], [`metrics`] | what others can see of the operator |
+//! | [`health`], [`metrics`], [`admin`] | what others can see of the operator, and what they can change |
 //! | [`clock`], [`jitter`], [`key`] | small things |
 //!
 //! Time is tokio's, and the wall clock an option, so that all of it runs on a paused clock against an API server in memory
@@ -22,6 +22,7 @@
 //! Make caches with [`manager::Manager::cache`], implement [`reconcile::Reconciler`], describe the controller with
 //! [`controller::Controller`], and add it with [`manager::Manager::add`].
 
+pub mod admin;
 pub mod apply;
 pub mod backoff;
 pub mod cache;

@@ -1,4 +1,5 @@
 //! Logs, metrics and traces.
 
+pub mod logs;
 pub mod metrics;
 pub mod traces;

@@ -79,7 +79,11 @@ impl ApplyError {
             return Self::Conflict { kind, key };
         }
         if is_fenced(&source) {
-            return Self::Fenced { kind, key, source: source.into() };
+            return Self::Fenced {
+                kind,
+                key,
+                source: source.into(),
+            };
         }
         match source {
             kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => Self::Rejected {
@@ -87,7 +91,11 @@ impl ApplyError {
                 key,
                 message: status.message,
             },
-            source => Self::Api { kind, key, source: source.into() },
+            source => Self::Api {
+                kind,
+                key,
+                source: source.into(),
+            },
         }
     }
 

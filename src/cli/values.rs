@@ -1,0 +1,206 @@
+//! Values of flags: durations, addresses, and values that differ from kind to kind.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+/// A length of time as people write it: `5ms`, `1m30s`, `2h`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let accepted =
+        || format!("{text:?} is not a duration; accepted are lengths of time such as 5ms, 15s, 1m30s, 2h");
+    let parsed = text.parse::<SignedDuration>().map_err(|_| accepted())?;
+    Duration::try_from(parsed).map_err(|_| accepted())
+}
+
+/// A duration of more than nothing.
+pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err(format!(
+            "{text:?} is no time at all; accepted is more than 0, such as 5ms or 15s"
+        )),
+        duration => Ok(duration),
+    }
+}
+
+/// A number of at least one, and at most what makes sense on one machine.
+pub(super) fn concurrency(text: &str) -> Result<usize, String> {
+    let number = text
+        .parse::<usize>()
+        .ok()
+        .filter(|number| (1..=256).contains(number));
+    number.ok_or_else(|| {
+        format!("{text:?} is not a number of workers; accepted is a whole number from 1 to 256")
+    })
+}
+
+/// An address to listen on, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listen(pub(super) Option<SocketAddr>);
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        let whole = if text.starts_with(':') {
+            format!("0.0.0.0{text}")
+        } else {
+            text.to_owned()
+        };
+        whole.parse().map(|address| Self(Some(address))).map_err(|_| {
+            format!("{text:?} is not an address; accepted are IP:PORT, [IPv6]:PORT, :PORT, or off")
+        })
+    }
+}
+
+/// An address that only this machine reaches, or none.
+pub(super) fn loopback(text: &str) -> Result<Listen, String> {
+    let listen: Listen = text.parse()?;
+    match listen.0 {
+        Some(address) if !address.ip().is_loopback() => Err(format!(
+            "{text:?} can be reached from elsewhere; accepted are 127.0.0.1:PORT, [::1]:PORT, or off"
+        )),
+        _ => Ok(listen),
+    }
+}
+
+/// One element of a flag that may differ from kind to kind: `VALUE` for all, `KIND=VALUE` for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ForKind<T> {
+    kind: Option<String>,
+    value: T,
+}
+
+/// Reads one element, its value with `parse`.
+pub(super) fn for_kind<T>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<ForKind<T>, String> {
+    match text.split_once('=') {
+        Some((kind, value)) => Ok(ForKind {
+            kind: Some(kind.trim().to_lowercase()),
+            value: parse(value.trim())?,
+        }),
+        None => Ok(ForKind {
+            kind: None,
+            value: parse(text.trim())?,
+        }),
+    }
+}
+
+/// The elements of such a flag, put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PerKind<T> {
+    default: T,
+    kinds: BTreeMap<String, T>,
+}
+
+impl<T: Copy> PerKind<T> {
+    /// The last element counts, of those for all kinds and of those for each kind; without any, `default` does.
+    ///
+    /// # Errors
+    /// When an element names a kind that is not among `known`.
+    pub(super) fn new(
+        flag: &str,
+        default: T,
+        elements: &[ForKind<T>],
+        known: &[&str],
+    ) -> Result<Self, String> {
+        let mut whole = Self {
+            default,
+            kinds: BTreeMap::new(),
+        };
+        for element in elements {
+            match &element.kind {
+                None => whole.default = element.value,
+                Some(kind) if known.contains(&kind.as_str()) => {
+                    whole.kinds.insert(kind.clone(), element.value);
+                }
+                Some(kind) => {
+                    let known = if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    };
+                    return Err(format!(
+                        "--{flag}: {kind:?} is not a kind of this operator; accepted are {known}"
+                    ));
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    pub(super) fn of(&self, kind: &str) -> T {
+        self.kinds.get(kind).copied().unwrap_or(self.default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("5ms", 5)]
+    #[case("15s", 15_000)]
+    #[case("1m30s", 90_000)]
+    #[case("0s", 0)]
+    fn durations_are_read_as_people_write_them(#[case] text: &str, #[case] milliseconds: u64) {
+        assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)));
+    }
+
+    #[rstest]
+    #[case("15")]
+    #[case("-1s")]
+    #[case("soon")]
+    #[case("")]
+    fn what_is_no_duration_is_named_with_what_is_accepted(#[case] text: &str) {
+        let error = duration(text).unwrap_err();
+        assert!(
+            error.contains(&format!("{text:?}")) && error.contains("5ms"),
+            "{error}"
+        );
+    }
+
+    #[rstest]
+    #[case("off", None)]
+    #[case(":8080", Some("0.0.0.0:8080"))]
+    #[case("127.0.0.1:1", Some("127.0.0.1:1"))]
+    #[case("[::]:8080", Some("[::]:8080"))]
+    fn addresses_are_read_as_people_write_them(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(
+            text.parse(),
+            Ok(Listen(expected.map(|address| address.parse().unwrap())))
+        );
+    }
+
+    #[test]
+    fn the_admin_listener_cannot_be_opened_to_others() {
+        assert!(loopback("0.0.0.0:1").unwrap_err().contains("127.0.0.1:PORT"));
+        assert!(loopback("[::1]:1").is_ok());
+    }
+
+    #[test]
+    fn a_value_for_one_kind_leaves_the_others_alone() {
+        let elements = ["1s", "myproxy=10ms", "2s"].map(|text| for_kind(text, duration).unwrap());
+        let whole = PerKind::new("backoff-base", Duration::ZERO, &elements, &["myproxy"]).unwrap();
+        assert_eq!(whole.of("myproxy"), Duration::from_millis(10));
+        assert_eq!(whole.of("other"), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_kind_that_is_none_is_named_with_those_there_are() {
+        let element = for_kind("mypoxy=1s", duration).unwrap();
+        let error = PerKind::new("backoff-base", Duration::ZERO, &[element], &["myproxy"]).unwrap_err();
+        assert_eq!(
+            error,
+            "--backoff-base: \"mypoxy\" is not a kind of this operator; accepted are myproxy"
+        );
+    }
+}
