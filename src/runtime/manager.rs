@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use super::apply::Applier;
-use super::cache::{Cache, Source, Watch, WatchedCache};
+use super::cache::{Cache, Caches, Source, Watch, WatchedCache};
 use super::client::Clients;
 use super::clock::Clock;
 use super::controller::{Controller, Runnable};
@@ -80,6 +80,7 @@ pub struct Manager {
     options: ManagerOptions,
     metrics: Arc<Metrics>,
     runtime_metrics: RuntimeMetrics,
+    caches: Caches,
     sources: Arc<std::sync::RwLock<Vec<Arc<dyn Source>>>>,
     controllers: Vec<Arc<dyn Runnable>>,
     health: Health,
@@ -120,6 +121,7 @@ impl Manager {
             options,
             metrics,
             runtime_metrics,
+            caches: Caches::default(),
             sources,
             controllers: Vec::new(),
             health,
@@ -129,6 +131,7 @@ impl Manager {
     /// A cache of the kind `K`, filled once the manager runs.
     pub fn cache<K: Object>(&mut self, watch: Watch) -> Cache<K> {
         let cache = Cache::empty();
+        self.caches.add(cache.clone());
         let source = Arc::new(WatchedCache {
             cache: cache.clone(),
             watch,
@@ -248,7 +251,7 @@ impl Manager {
     fn start_controllers(&self) -> JoinSet<()> {
         let client = self.clients.fenced.clone();
         let context = Context {
-            applier: Applier::new(client.clone(), &self.options.name),
+            applier: Applier::new(client.clone(), &self.options.name, self.caches.clone()),
             events: Events::new(
                 client.clone(),
                 &self.options.name,

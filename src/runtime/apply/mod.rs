@@ -21,11 +21,16 @@ use tracing::{debug, info};
 
 pub use error::ApplyError;
 
+use super::cache::Caches;
 use super::key::{Object, ObjectKey, controller_of};
 use super::rest;
 
 /// The annotation with the hash of what was last applied.
 pub const APPLIED: &str = "roadstead.dev/applied";
+
+/// A version that no object has: to apply it creates an object, and is a conflict when one of that name has come to be since it was looked for.
+/// Without it, a stranger's object would be taken over in that moment.
+const OF_NO_OBJECT: &str = "1";
 
 /// For how many objects it is remembered that the API server stores them other than they were sent.
 const NORMALISED_LIMIT: usize = 4096;
@@ -57,6 +62,7 @@ pub struct Applied<K> {
 pub struct Applier {
     client: Client,
     field_manager: Arc<str>,
+    caches: Caches,
     /// By uid: hashes of what was desired and of what the API server made of it, where that does not cover what was desired (a field that
     /// it does not store, a value that it writes otherwise). Without it such an object would be sent again in every reconcile.
     normalised: Arc<Mutex<BTreeMap<String, (String, String)>>>,
@@ -72,10 +78,11 @@ impl std::fmt::Debug for Applier {
 
 impl Applier {
     /// Writes through `client`, in the name of `field_manager`.
-    pub fn new(client: Client, field_manager: &str) -> Self {
+    pub(super) fn new(client: Client, field_manager: &str, caches: Caches) -> Self {
         Self {
             client,
             field_manager: field_manager.into(),
+            caches,
             normalised: Arc::default(),
         }
     }
@@ -99,7 +106,8 @@ impl Applier {
             key: key.clone(),
             source,
         };
-        let (mut desired_json, hash) = render(&desired).map_err(encode)?;
+        let (wanted, hash) = render(&desired).map_err(encode)?;
+        let mut sent = wanted.clone();
 
         let live = match live {
             Some(live) => Some(Arc::clone(live)),
@@ -117,18 +125,20 @@ impl Applier {
                 });
             }
             let live_json = serde_json::to_value(live.as_ref()).map_err(encode)?;
-            if self.is_current(live.as_ref(), &live_json, &desired_json, &hash) {
+            if self.is_current(live.as_ref(), &live_json, &wanted, &hash) {
                 return Ok(Applied {
                     object: Arc::clone(live),
                     outcome: Outcome::Unchanged,
                 });
             }
             // Only this very object is meant, not one that took its name meanwhile.
-            desired_json["metadata"]["uid"] = json!(live.meta().uid);
+            sent["metadata"]["uid"] = json!(live.meta().uid);
+        } else {
+            sent["metadata"]["resourceVersion"] = json!(OF_NO_OBJECT);
         }
 
         let params = PatchParams::apply(&self.field_manager).force();
-        let applied: K = rest::patch(&self.client, &key, &params, &Patch::Apply(&desired_json))
+        let applied: K = rest::patch(&self.client, &key, &params, &Patch::Apply(&sent))
             .await
             .map_err(api)?;
         let outcome = if live.is_some() {
@@ -137,7 +147,8 @@ impl Applier {
             Outcome::Created
         };
         info!(%kind, object = %key, ?outcome, "applied");
-        self.remember(&applied, &desired_json, hash).map_err(encode)?;
+        self.caches.note(&applied);
+        self.remember(&applied, &wanted, hash).map_err(encode)?;
         Ok(Applied {
             object: Arc::new(applied),
             outcome,
@@ -222,7 +233,8 @@ impl Applier {
             ..PatchParams::default()
         };
         let patched = rest::patch_status::<K, _>(&self.client, &key, &params, &patch).await;
-        patched.map_err(|error| ApplyError::from_api(&kind, &key, error))?;
+        self.caches
+            .note(&patched.map_err(|error| ApplyError::from_api(&kind, &key, error))?);
         debug!(%kind, object = %key, "status written");
         Ok(true)
     }

@@ -147,7 +147,7 @@ impl<K: Object> Follower<K> {
             // Put in at once rather than gathered: a second copy of everything would double the memory at every list.
             Event::InitApply(object) => {
                 self.listed.insert(ObjectKey::of(&object));
-                self.apply(object);
+                self.decoded(object, Cache::apply);
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
@@ -161,7 +161,7 @@ impl<K: Object> Follower<K> {
             }
             Event::Apply(object) => {
                 self.succeeded();
-                self.apply(object);
+                self.decoded(object, Cache::apply_newer);
             }
             Event::Delete(object) => {
                 self.succeeded();
@@ -170,10 +170,10 @@ impl<K: Object> Follower<K> {
         }
     }
 
-    fn apply(&self, guarded: Guarded<K>) {
+    fn decoded(&self, guarded: Guarded<K>, put: fn(&Cache<K>, K)) {
         let key = ObjectKey::of(&guarded);
         match guarded.object {
-            Ok(object) => self.cache.apply(object),
+            Ok(object) => put(&self.cache, object),
             Err(error) => {
                 warn!(kind = %K::kind(&()), object = %key, %error, "ignoring a malformed object");
                 self.cache.remove(&key);

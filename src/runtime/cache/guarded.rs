@@ -55,6 +55,15 @@ fn strip(value: &mut Value) {
     }
 }
 
+/// The same for an object that was built already.
+pub(super) fn strip_object<K: Resource>(object: &mut K) {
+    let metadata = object.meta_mut();
+    metadata.managed_fields = None;
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.remove(LAST_APPLIED);
+    }
+}
+
 impl<K: Object> Resource for Guarded<K> {
     type DynamicType = ();
     // So that one piece of code can watch kinds with and without namespaces.

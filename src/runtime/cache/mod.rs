@@ -7,6 +7,7 @@ mod follow;
 mod guarded;
 mod store;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -17,6 +18,32 @@ pub use store::Change;
 use super::key::{Object, ObjectKey};
 pub(super) use follow::{Source, WatchedCache};
 use store::Store;
+
+/// The caches of a manager, of any kind, for whoever writes.
+#[derive(Clone, Default)]
+pub(super) struct Caches {
+    caches: Arc<RwLock<Vec<Box<dyn Any + Send + Sync>>>>,
+}
+
+impl Caches {
+    pub(super) fn add<K: Object>(&self, cache: Cache<K>) {
+        self.caches
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(cache));
+    }
+
+    /// Has every cache of the kind take over what the API server answered to a write.
+    pub(super) fn note<K: Object>(&self, object: &K) {
+        let caches = self.caches.read().unwrap_or_else(PoisonError::into_inner);
+        let of_kind = caches.iter().filter_map(|cache| cache.downcast_ref::<Cache<K>>());
+        let of_kind: Vec<Cache<K>> = of_kind.cloned().collect();
+        drop(caches);
+        for cache in of_kind {
+            cache.note(object.clone());
+        }
+    }
+}
 
 type Handler<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
 
@@ -155,6 +182,19 @@ impl<K: Object> Cache<K> {
 
     fn apply(&self, object: K) {
         let change = self.write().apply(object);
+        self.tell(change);
+    }
+
+    fn apply_newer(&self, object: K) {
+        let change = self.write().apply_newer(object);
+        self.tell(change);
+    }
+
+    /// Takes over what the API server answered to a write, if it is about an object that is known here: the next reconcile then does not see
+    /// the object as it was before. The watch tells the same again, which changes nothing.
+    fn note(&self, mut object: K) {
+        guarded::strip_object(&mut object);
+        let change = self.write().note(object);
         self.tell(change);
     }
 

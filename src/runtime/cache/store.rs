@@ -38,7 +38,27 @@ impl<K> Default for Store<K> {
 }
 
 impl<K: Object> Store<K> {
-    /// Puts `object` in. `None` when it was there already in this very version, as after a list that followed a broken watch.
+    /// Puts `object` in unless it is known in a later version: what was learnt from an answer can be ahead of the watch.
+    pub(super) fn apply_newer(&mut self, object: K) -> Option<Change<K>> {
+        let known = self.objects.get(&ObjectKey::of(&object));
+        if known.is_some_and(|known| is_later(known.as_ref(), &object)) {
+            return None;
+        }
+        self.apply(object)
+    }
+
+    /// Like [`Self::apply_newer`], but only if an earlier version of this very object is known.
+    pub(super) fn note(&mut self, object: K) -> Option<Change<K>> {
+        let known = self.objects.get(&ObjectKey::of(&object))?;
+        if known.meta().uid != object.meta().uid {
+            return None;
+        }
+        self.apply_newer(object)
+    }
+
+    /// Puts `object` in, as a list does, which is right even where versions have gone back: a cluster restored from a backup.
+    ///
+    /// `None` when it was there already in this very version, as after a list that followed a broken watch.
     pub(super) fn apply(&mut self, object: K) -> Option<Change<K>> {
         let key = ObjectKey::of(&object);
         if self
@@ -139,6 +159,12 @@ fn owners<K: Object>(object: &K) -> impl Iterator<Item = &str> {
         .map(|owner| owner.uid.as_str())
 }
 
+/// Whether `left` is a later version of the same object than `right`. Versions are numbers that grow; where one is none, nothing is said.
+fn is_later<K: Object>(left: &K, right: &K) -> bool {
+    let version = |object: &K| object.meta().resource_version.as_ref()?.parse::<u64>().ok();
+    left.meta().uid == right.meta().uid && version(left) > version(right) && version(right).is_some()
+}
+
 fn same_version<K: Object>(left: &K, right: &K) -> bool {
     let (left, right) = (left.meta(), right.meta());
     left.uid == right.uid
@@ -187,6 +213,30 @@ mod tests {
         let mut store = Store::default();
         store.apply(object("ns", "a", 1, None));
         assert!(store.apply(object("ns", "a", 1, None)).is_none());
+    }
+
+    #[test]
+    fn a_watch_that_lags_behind_an_answer_does_not_take_the_object_back() {
+        let mut store = Store::default();
+        store.apply(object("ns", "a", 1, None));
+        assert!(store.note(object("ns", "a", 3, None)).is_some());
+        assert!(store.apply_newer(object("ns", "a", 2, None)).is_none());
+        assert!(store.apply_newer(object("ns", "a", 3, None)).is_none());
+        assert!(store.apply_newer(object("ns", "a", 10, None)).is_some());
+        assert!(
+            store.apply(object("ns", "a", 4, None)).is_some(),
+            "a list is believed"
+        );
+    }
+
+    #[test]
+    fn an_answer_is_noted_for_a_known_object_only() {
+        let mut store = Store::default();
+        assert!(store.note(object("ns", "a", 1, None)).is_none());
+        let mut reborn = object("ns", "a", 2, None);
+        reborn.metadata.uid = Some("2".into());
+        store.apply(object("ns", "a", 1, None));
+        assert!(store.note(reborn).is_none());
     }
 
     #[test]
