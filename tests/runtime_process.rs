@@ -1,0 +1,242 @@
+//! `roadstead run` as a process: probes, metrics, log level, standby, and the end in order.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a test says what is wrong by a panic"
+)]
+
+#[path = "support/apiserver.rs"]
+mod apiserver;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use apiserver::{ApiServer, within};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use rustix::process::{Pid, Signal, kill_process};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The operator, gone with the test.
+struct Operator {
+    child: Child,
+    metrics: String,
+    health: String,
+    admin: String,
+}
+
+impl Operator {
+    fn start(namespace: &str, pod: &str) -> Self {
+        let [metrics, health, admin] = addresses();
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--pdeathsig",
+            "KILL",
+            env!("CARGO_BIN_EXE_roadstead"),
+            "run",
+            "--log-format=json",
+        ]);
+        command
+            .arg(format!("--metrics-address={metrics}"))
+            .arg(format!("--health-address={health}"));
+        command
+            .arg(format!("--admin-address={admin}"))
+            .arg(format!("--watch-namespace={namespace}"));
+        command.env("KUBECONFIG", ApiServer::shared().kubeconfig());
+        command.env("POD_NAMESPACE", namespace).env("POD_NAME", pod);
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            metrics,
+            health,
+            admin,
+        }
+    }
+
+    async fn until_ready(&self) {
+        within(LIMIT, "the operator is ready", async || {
+            get(&self.health, "/readyz").is_some_and(|(code, _)| code == 200)
+        })
+        .await;
+    }
+
+    fn metric(&self, name: &str) -> Option<String> {
+        let (_, text) = get(&self.metrics, "/metrics")?;
+        text.lines()
+            .find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+    }
+
+    fn leads(&self) -> bool {
+        self.metric("leader_election_master_status{name=\"roadstead-operator\"}")
+            .as_deref()
+            == Some("1")
+    }
+
+    fn log_level(&self, level: Option<&str>) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_roadstead"));
+        command
+            .arg("log-level")
+            .arg(format!("--admin-address={}", self.admin))
+            .args(level);
+        command.output().unwrap()
+    }
+
+    /// Tells it to stop and returns its exit code and what it logged.
+    async fn stop(mut self) -> (Option<i32>, String) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        let mut code = None;
+        within(LIMIT, "the operator has ended", async || {
+            let ended = self.child.try_wait().unwrap();
+            code = ended.and_then(|status| status.code());
+            ended.is_some()
+        })
+        .await;
+        let mut log = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .unwrap();
+        (code, log)
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Addresses that were free a moment ago.
+fn addresses<const N: usize>() -> [String; N] {
+    let held: [TcpListener; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    held.map(|listener| listener.local_addr().unwrap().to_string())
+}
+
+/// Status and body; `None` while nobody listens.
+fn get(address: &str, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split_whitespace().nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+#[tokio::test]
+async fn one_leads_and_the_other_stands_by_ready_until_it_takes_over() {
+    let server = ApiServer::shared();
+    server.install_crds().await;
+    let namespace = server.namespace("process").await;
+    let first = Operator::start(&namespace, "first");
+    first.until_ready().await;
+    within(LIMIT, "the first leads", async || first.leads()).await;
+    let second = Operator::start(&namespace, "second");
+    second.until_ready().await;
+    assert!(!second.leads());
+    for operator in [&first, &second] {
+        assert_eq!(get(&operator.health, "/healthz"), Some((200, "ok\n".to_owned())));
+        assert_eq!(
+            get(&operator.health, "/metrics").unwrap().0,
+            404,
+            "metrics have an address of their own"
+        );
+    }
+    for name in [
+        "roadstead_build_info{",
+        "rest_client_requests_total{",
+        "leader_election_master_status{",
+    ] {
+        assert!(first.metric(name).is_some(), "{name}");
+    }
+
+    let stopped = Instant::now();
+    let (code, log) = first.stop().await;
+    assert_eq!(code, Some(0), "{log}");
+    within(LIMIT, "the second leads", async || second.leads()).await;
+    assert!(
+        stopped.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        stopped.elapsed()
+    );
+    for line in log.lines() {
+        assert!(
+            serde_json::from_str::<serde_json::Value>(line).is_ok(),
+            "not JSON: {line}"
+        );
+    }
+
+    let (code, log) = second.stop().await;
+    assert_eq!(code, Some(0), "{log}");
+    let leases: Api<Lease> = Api::namespaced(server.client().await, &namespace);
+    let spec = leases.get("roadstead-operator").await.unwrap().spec.unwrap();
+    assert_eq!(
+        spec.holder_identity.as_deref(),
+        Some(""),
+        "the lease is given back"
+    );
+}
+
+#[tokio::test]
+async fn the_log_level_changes_while_it_runs() {
+    let server = ApiServer::shared();
+    let namespace = server.namespace("log-level").await;
+    let operator = Operator::start(&namespace, "only");
+    within(LIMIT, "the operator lives", async || {
+        get(&operator.health, "/healthz").is_some()
+    })
+    .await;
+    assert_eq!(operator.log_level(None).stdout, b"info\n");
+    assert_eq!(operator.log_level(Some("debug")).stdout, b"debug\n");
+    assert_eq!(operator.log_level(None).stdout, b"debug\n");
+    // What is no level is refused before it is sent, and changes nothing.
+    let refused = operator.log_level(Some("loud"));
+    assert!(!refused.status.success());
+    assert!(
+        String::from_utf8(refused.stderr)
+            .unwrap()
+            .contains("is not a log level; accepted are off, error")
+    );
+    assert_eq!(operator.log_level(None).stdout, b"debug\n");
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named_and_ends_it() {
+    let server = ApiServer::shared();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_roadstead"))
+        .args([
+            "run",
+            "--log-level=off",
+            "--admin-address=off",
+            "--health-address=off",
+            "--leader-elect=false",
+        ])
+        .arg(format!("--metrics-address={address}"))
+        .env("KUBECONFIG", server.kubeconfig())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.starts_with(&format!(
+            "roadstead: cannot listen on {address} for metrics: Address already in use"
+        )),
+        "{message}"
+    );
+}
