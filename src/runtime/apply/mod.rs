@@ -22,6 +22,7 @@ use tracing::{debug, info};
 pub use error::ApplyError;
 
 use super::cache::Caches;
+use super::client::is_not_found;
 use super::key::{Object, ObjectKey, controller_of};
 use super::rest;
 
@@ -153,6 +154,25 @@ impl Applier {
             object: Arc::new(applied),
             outcome,
         })
+    }
+
+    /// Sets one annotation of an object that another controller made for a child of ours, as a Deployment's pods are.
+    ///
+    /// # Errors
+    /// [`ApplyError::Conflict`] when another object has its name.
+    pub async fn annotate<K: Object>(&self, live: &K, name: &str, value: &str) -> Result<(), ApplyError> {
+        let key = ObjectKey::of(live);
+        let patch = Patch::Merge(json!({"metadata": {"uid": live.meta().uid, "annotations": {name: value}}}));
+        let params = PatchParams {
+            field_manager: Some(self.field_manager.to_string()),
+            ..PatchParams::default()
+        };
+        let patched = rest::patch::<K, _>(&self.client, &key, &params, &patch).await;
+        match patched {
+            Err(error) if !is_not_found(&error) => Err(ApplyError::from_api(&K::kind(&()), &key, error)),
+            // One that is gone needs no annotation.
+            _ => Ok(()),
+        }
     }
 
     /// Asks for the deletion of this very object, as it is known here. False when it was gone or going already.
