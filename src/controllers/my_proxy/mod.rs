@@ -1,6 +1,31 @@
 //! The controller of MyProxy.
+//!
+//! A configuration goes through three stages, and no pod takes one that has not passed the second: rendered from the spec, checked
+//! by a Job that runs `nginx -t` in the operand's own image with its real mounts, active. [`check`] decides which stage it is in,
+//! [`plan`] what to do about it, both from what is observed alone.
 
+pub mod announce;
+pub mod check;
 pub mod desired;
+pub mod observe;
+pub mod plan;
 mod rbac;
+pub mod reconcile;
+pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod watches;
 
 pub use rbac::rules;
+pub use watches::register;
+
+/// What the operator is told about the cluster and its own images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// nginx's image, where a proxy does not name one.
+    pub nginx_image: String,
+    /// The operator's own image, from which the agent is copied into the pods.
+    pub agent_image: String,
+    /// The cluster's DNS domain, usually `cluster.local`.
+    pub cluster_domain: String,
+}

@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-const READ: [&str; 3] = ["get", "list", "watch"];
 /// Server-side apply creates with both `create` and `patch`.
 const OWN: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
@@ -22,7 +21,8 @@ pub fn rules() -> Vec<PolicyRule> {
         rule("apps", &["deployments"], &OWN),
         rule("batch", &["jobs"], &OWN),
         rule("policy", &["poddisruptionbudgets"], &OWN),
-        rule("", &["pods"], &READ),
+        // `patch` is for an annotation, at which the kubelet looks at the mounted configuration again.
+        rule("", &["pods"], &["get", "list", "watch", "patch"]),
     ]
 }
 

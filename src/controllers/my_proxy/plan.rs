@@ -1,0 +1,114 @@
+//! What is to be done about a proxy, from its spec and from what is observed. Pure: time is an argument.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt;
+
+use super::Settings;
+use super::check::{Verdict, judge, last_attempt};
+use super::desired::unit::{KEY, Unit};
+use super::desired::{Owner, Resources, build, names};
+use super::observe::{Observed, named};
+
+/// What is to exist, what is to stay, and what is known about the configuration.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What the spec asks for.
+    pub unit: Unit,
+    /// What is known about it.
+    pub verdict: Verdict,
+    /// What serves, if anything does: the unit itself once nginx accepted it, the last good one until then.
+    pub active: Option<Unit>,
+    /// The children to apply.
+    pub resources: Resources,
+    /// Names of children that are not applied now and stay all the same. Every other child goes.
+    pub keep: Keep,
+}
+
+/// Names of children that stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Deployments of earlier names that still serve.
+    pub deployments: BTreeSet<String>,
+    /// The mounted configuration and the candidate of a check that is not over.
+    pub config_maps: BTreeSet<String>,
+    /// The last attempt at the unit.
+    pub jobs: BTreeSet<String>,
+}
+
+/// Makes the plan.
+pub fn plan(owner: &Owner<'_>, observed: &Observed, settings: &Settings, now: Timestamp) -> Plan {
+    let unit = Unit::of(owner.proxy, settings);
+    let key = unit.key();
+    let mounted = named(&observed.config_maps, &names::config_map(owner.proxy));
+    let has_key = |annotation: Option<&String>| annotation == Some(&key);
+    // The Deployment says it too, so a ConfigMap that somebody deleted is restored without a new check.
+    let accepted = has_key(mounted.and_then(|mounted| mounted.annotations().get(KEY)))
+        || observed
+            .deployments
+            .iter()
+            .any(|deployment| has_key(deployment.annotations().get(KEY)));
+    let verdict = if accepted {
+        Verdict::Active
+    } else {
+        judge(&key, observed, now)
+    };
+    let active = match verdict {
+        Verdict::Active | Verdict::Passed => Some(unit.clone()),
+        _ => mounted.and_then(|mounted| Unit::read(mounted)),
+    };
+    let check = match verdict {
+        Verdict::Due { attempt } => Some((&unit, attempt)),
+        _ => None,
+    };
+    let resources = build(owner, active.as_ref(), check);
+    let keep = keep(owner, observed, &key, &verdict, active.is_some());
+    Plan {
+        unit,
+        verdict,
+        active,
+        resources,
+        keep,
+    }
+}
+
+fn keep(owner: &Owner<'_>, observed: &Observed, key: &str, verdict: &Verdict, serves: bool) -> Keep {
+    let mut keep = Keep::default();
+    let current = named(&observed.deployments, &owner.proxy.deployment);
+    if !serves || !current.is_some_and(|deployment| is_available(deployment)) {
+        keep.deployments.extend(
+            observed
+                .deployments
+                .iter()
+                .map(|deployment| deployment.name_any()),
+        );
+    }
+    keep.config_maps.insert(names::config_map(owner.proxy));
+    // The Job of a check goes only once its result is seen in the ConfigMap: judged by an older copy of that, it would be done again.
+    if *verdict != Verdict::Active {
+        keep.config_maps.insert(names::candidate(owner.proxy, key));
+        keep.jobs
+            .extend(last_attempt(key, &observed.jobs).map(|(_, job)| job.name_any()));
+    }
+    keep
+}
+
+/// Whether all the pods that the Deployment asks for serve, as far as its controller has seen its spec.
+pub fn is_available(deployment: &Deployment) -> bool {
+    let wanted = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.replicas)
+        .unwrap_or(1);
+    let Some(status) = &deployment.status else {
+        return false;
+    };
+    status.observed_generation >= deployment.metadata.generation
+        && status.available_replicas.unwrap_or(0) >= wanted
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,333 @@
+//! observe, validate, plan, apply, status: the one way through.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Resource, ResourceExt};
+
+use super::Settings;
+use super::announce::{Announcement, announcements};
+use super::desired::unit::KEY;
+use super::desired::{Owner, Resources};
+use super::observe::{Caches, Observed, named};
+use super::plan::{Plan, plan};
+use super::status::{Seen, compute, deleting};
+use crate::api::my_proxy::{MyProxy, validate};
+use crate::runtime::apply::{Applier, ApplyError, Outcome};
+use crate::runtime::client::is_not_found;
+use crate::runtime::events::EventType;
+use crate::runtime::finalizers::{self, FinalizerState};
+use crate::runtime::reconcile::{Context, Next, ReconcileError, Reconciler, Retry};
+
+/// Keeps a proxy until its children are gone.
+pub const FINALIZER: &str = "roadstead.dev/cleanup";
+/// What the garbage collector puts on an object whose children are to stay.
+const ORPHAN: &str = "orphan";
+
+/// Reconciles proxies.
+#[derive(Clone, Debug)]
+pub struct MyProxyReconciler {
+    caches: Caches,
+    settings: Settings,
+}
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A child, a pod or the status was not written.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The finalizer was not added or removed.
+    #[error("cannot change the finalizers: {0}")]
+    Finalizer(#[source] kube::Error),
+    /// The object has no uid: it was not read from an API server.
+    #[error("the object has no uid")]
+    NoUid,
+}
+
+impl ReconcileError for Error {
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Apply(error) => error.category(),
+            Self::Finalizer(_) => "finalizer",
+            Self::NoUid => "no_uid",
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Apply(error) => error.retry(),
+            Self::Finalizer(error) if crate::runtime::client::is_conflict(error) => Retry::Again,
+            Self::Finalizer(_) => Retry::BackOff,
+            Self::NoUid => Retry::OnChange,
+        }
+    }
+}
+
+impl Reconciler for MyProxyReconciler {
+    type Kind = MyProxy;
+    type Error = Error;
+
+    async fn reconcile(&self, proxy: Arc<MyProxy>, context: &Context) -> Result<Next, Error> {
+        match finalizers::state(&*proxy, FINALIZER) {
+            // The write comes back as a change, and that is when work begins.
+            FinalizerState::Missing => {
+                let added = finalizers::add(context.client(), &*proxy, FINALIZER).await;
+                added.map(|_| Next::OnChange).map_err(Error::Finalizer)
+            }
+            FinalizerState::Held => self.bring_about(&proxy, context).await,
+            FinalizerState::Deleting => self.clean_up(&proxy, context).await,
+            FinalizerState::Released => Ok(Next::OnChange),
+        }
+    }
+}
+
+/// What was written of the children.
+#[derive(Debug, Default)]
+struct Applied {
+    deployment: Option<Arc<Deployment>>,
+    announcements: Vec<Announcement>,
+}
+
+impl MyProxyReconciler {
+    /// A reconciler that reads these caches.
+    pub fn new(caches: Caches, settings: Settings) -> Self {
+        Self { caches, settings }
+    }
+
+    async fn bring_about(&self, proxy: &MyProxy, context: &Context) -> Result<Next, Error> {
+        let observed = self.caches.observe(proxy);
+        let now = context.now();
+        let valid = validate(proxy);
+        let plan = match &valid {
+            Ok(valid) => {
+                let reference = proxy.controller_owner_ref(&()).ok_or(Error::NoUid)?;
+                Ok(plan(
+                    &Owner {
+                        proxy: valid,
+                        reference,
+                    },
+                    &observed,
+                    &self.settings,
+                    now,
+                ))
+            }
+            Err(problems) => Err(problems),
+        };
+        let mut applied = Applied {
+            deployment: current(proxy, &observed).cloned(),
+            ..Applied::default()
+        };
+        let outcome = match &plan {
+            Ok(plan) => write(context.apply(), plan, &observed, &mut applied).await,
+            // What serves goes on serving; nothing is changed until somebody mends the spec.
+            Err(_) => Ok(()),
+        };
+        let failure = outcome.as_ref().err();
+        // Whoever may not write, or knows too little, has nothing to say either.
+        if let Some(ApplyError::Fenced { .. } | ApplyError::Conflict { .. }) = failure {
+            return outcome.map(|()| Next::OnChange).map_err(Error::from);
+        }
+        let name = applied
+            .deployment
+            .as_ref()
+            .map(|deployment| deployment.name_any());
+        let seen = Seen {
+            plan: plan.as_ref().map_err(|problems| *problems),
+            deployment: applied.deployment.as_deref(),
+            renaming: observed
+                .deployments
+                .iter()
+                .any(|deployment| Some(deployment.name_any()) != name),
+            pods: &observed.pods,
+            failure,
+        };
+        let status = compute(proxy, &seen, now);
+        context.apply().status(proxy, &status).await?;
+        let before = proxy
+            .status
+            .as_ref()
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
+        applied
+            .announcements
+            .extend(announcements(before, &status.conditions));
+        tell(proxy, context, applied.announcements).await;
+        outcome?;
+        let wake = plan.ok().and_then(|plan| plan.verdict.wake());
+        Ok(wake.map_or(Next::OnChange, |wake| {
+            // A moment more, so that the time has come when it is looked at.
+            let wait = wake.duration_since(now).unsigned_abs() + Duration::from_secs(1);
+            Next::After(if wake > now { wait } else { Duration::from_secs(1) })
+        }))
+    }
+
+    /// Deletes the children and lets go of the object once the caches have none left. What they have not seen yet is collected by the
+    /// cluster, since each child names its owner.
+    async fn clean_up(&self, proxy: &MyProxy, context: &Context) -> Result<Next, Error> {
+        let observed = self.caches.observe(proxy);
+        let orphans = proxy.finalizers().iter().any(|finalizer| finalizer == ORPHAN);
+        if orphans || observed.is_empty() {
+            return match finalizers::remove(context.client(), proxy, FINALIZER).await {
+                Err(error) if !is_not_found(&error) => Err(Error::Finalizer(error)),
+                _ => Ok(Next::OnChange),
+            };
+        }
+        let status = deleting(proxy, context.now());
+        if context.apply().status(proxy, &status).await? {
+            let note = "its Deployment, Service and configuration are being deleted".to_owned();
+            let announcement = Announcement {
+                type_: EventType::Normal,
+                reason: "Deleting".to_owned(),
+                action: "Delete",
+                note,
+            };
+            tell(proxy, context, vec![announcement]).await;
+        }
+        let Observed {
+            deployments,
+            services,
+            config_maps,
+            jobs,
+            budgets,
+            pods: _,
+        } = &observed;
+        let (apply, none) = (context.apply(), [""; 0]);
+        // The way in first, so that clients are refused at once and not by pods that go away.
+        apply.prune(services, none).await?;
+        apply.prune(deployments, none).await?;
+        apply.prune(jobs, none).await?;
+        apply.prune(config_maps, none).await?;
+        apply.prune(budgets, none).await?;
+        Ok(Next::OnChange)
+    }
+}
+
+/// The Deployment that the proxy means, or the one that it has.
+fn current<'a>(proxy: &MyProxy, observed: &'a Observed) -> Option<&'a Arc<Deployment>> {
+    let name = proxy.spec.name.clone().unwrap_or_else(|| proxy.name_any());
+    named(&observed.deployments, &name)
+        .or_else(|| observed.deployments.first().filter(|_| proxy.spec.name.is_some()))
+}
+
+/// Writes the children in the order in which they need each other, then removes those that are no longer wanted.
+async fn write(
+    apply: &Applier,
+    plan: &Plan,
+    observed: &Observed,
+    applied: &mut Applied,
+) -> Result<(), ApplyError> {
+    let Resources {
+        service,
+        config_map,
+        candidate,
+        check,
+        deployment,
+        disruption_budget,
+    } = plan.resources.clone();
+    let mut keep = plan.keep.clone();
+    apply.apply(service, observed.services.first()).await?;
+    for config_map in [config_map, candidate].into_iter().flatten() {
+        let name = config_map.name_any();
+        apply
+            .apply(config_map, named(&observed.config_maps, &name))
+            .await?;
+        keep.config_maps.insert(name);
+    }
+    if let Some(job) = check {
+        let name = job.name_any();
+        apply.apply(job, named(&observed.jobs, &name)).await?;
+        keep.jobs.insert(name);
+    }
+    if let Some(deployment) = deployment {
+        applied.deployment = None;
+        let name = deployment.name_any();
+        let written = apply
+            .apply(deployment, named(&observed.deployments, &name))
+            .await?;
+        applied
+            .announcements
+            .extend(written_deployment(&name, written.outcome));
+        applied.deployment = Some(written.object);
+        keep.deployments.insert(name);
+    }
+    let mut budgets = Vec::new();
+    if let Some(budget) = disruption_budget {
+        budgets.push(budget.name_any());
+        apply.apply(budget, observed.budgets.first()).await?;
+    }
+    deliver(apply, plan, &observed.pods).await?;
+    let Observed {
+        deployments,
+        services: _,
+        config_maps,
+        jobs,
+        budgets: live_budgets,
+        pods: _,
+    } = observed;
+    if apply.prune(deployments, &keep.deployments).await? > 0 {
+        applied.announcements.push(Announcement {
+            type_: EventType::Normal,
+            reason: "Removed".to_owned(),
+            action: "RollOut",
+            note: "the Deployment of the earlier name is gone: the new one serves".to_owned(),
+        });
+    }
+    apply.prune(jobs, &keep.jobs).await?;
+    apply.prune(config_maps, &keep.config_maps).await?;
+    if plan.active.is_some() {
+        apply.prune(live_budgets, &budgets).await?;
+    }
+    Ok(())
+}
+
+/// Marks pods with the configuration that they are to have. The kubelet looks at a pod's mounts again when the pod changes; left
+/// alone, it would take a minute or more until it sees that the ConfigMap did.
+async fn deliver(apply: &Applier, plan: &Plan, pods: &[Arc<Pod>]) -> Result<(), ApplyError> {
+    use super::desired::names::{COMPONENT, PROXY};
+    let Some(key) = plan.active.as_ref().map(super::desired::unit::Unit::key) else {
+        return Ok(());
+    };
+    let proxies = pods.iter().filter(|pod| {
+        pod.labels()
+            .get(COMPONENT)
+            .is_some_and(|component| component == PROXY)
+    });
+    for pod in proxies.filter(|pod| pod.meta().deletion_timestamp.is_none()) {
+        if pod.annotations().get(KEY) != Some(&key) {
+            apply.annotate(pod.as_ref(), KEY, &key).await?;
+        }
+    }
+    Ok(())
+}
+
+fn written_deployment(name: &str, outcome: Outcome) -> Option<Announcement> {
+    let (reason, note) = match outcome {
+        Outcome::Created => ("Created", format!("Deployment {name} was created")),
+        Outcome::Updated => ("Updated", format!("Deployment {name} was updated")),
+        Outcome::Unchanged | Outcome::Terminating => return None,
+    };
+    Some(Announcement {
+        type_: EventType::Normal,
+        reason: reason.to_owned(),
+        action: "RollOut",
+        note,
+    })
+}
+
+async fn tell(proxy: &MyProxy, context: &Context, announcements: Vec<Announcement>) {
+    for Announcement {
+        type_,
+        reason,
+        action,
+        note,
+    } in announcements
+    {
+        context
+            .events()
+            .publish(proxy, type_, &reason, action, &note)
+            .await;
+    }
+}

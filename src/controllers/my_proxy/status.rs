@@ -1,0 +1,379 @@
+//! What is said of a proxy. Pure: time is an argument.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::check::{Verdict, waiting};
+use super::desired::names::{APP, COMPONENT, PROXY};
+use super::plan::{Plan, is_available};
+use crate::api::my_proxy::{MyProxy, MyProxyStatus, Problems};
+use crate::runtime::apply::ApplyError;
+use crate::runtime::conditions::{Conditions, READY, State};
+
+/// nginx accepts the configuration of this very spec.
+pub const CONFIG_VALID: &str = "ConfigValid";
+/// As many pods serve as the spec asks for.
+pub const AVAILABLE: &str = "Available";
+/// Something is under way: a check, or a rollout.
+pub const PROGRESSING: &str = "Progressing";
+
+/// What a status is computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// What was planned, or why nothing could be.
+    pub plan: Result<&'a Plan, &'a Problems>,
+    /// The Deployment of the present name, as it was applied.
+    pub deployment: Option<&'a Deployment>,
+    /// Whether a Deployment of an earlier name is still there.
+    pub renaming: bool,
+    /// The proxy's pods, those of checks included.
+    pub pods: &'a [Arc<Pod>],
+    /// What kept a child from being written.
+    pub failure: Option<&'a ApplyError>,
+}
+
+/// Computes the status. The same observations give the same status, whenever it is computed.
+pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatus {
+    let nothing = MyProxyStatus::default();
+    let before = proxy.status.as_ref().unwrap_or(&nothing);
+    let mut conditions = Conditions::new(&before.conditions, proxy.metadata.generation, now);
+    config_valid(&mut conditions, before, seen);
+    available(&mut conditions, seen);
+    progressing(&mut conditions, seen);
+    conditions.ready_from(&[CONFIG_VALID, AVAILABLE]);
+    let live = seen.deployment.and_then(|deployment| deployment.status.as_ref());
+    MyProxyStatus {
+        pod_names: pod_names(seen),
+        phase: Some(phase(&conditions, before, seen).to_owned()),
+        observed_generation: proxy.metadata.generation,
+        replicas: live.and_then(|status| status.replicas).unwrap_or(0),
+        ready_replicas: live.and_then(|status| status.ready_replicas).unwrap_or(0),
+        selector: seen.deployment.and_then(selector),
+        conditions: conditions.finish(),
+    }
+}
+
+/// What the status of a proxy becomes when its deletion begins.
+pub fn deleting(proxy: &MyProxy, now: Timestamp) -> MyProxyStatus {
+    let before = proxy.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&before.conditions, proxy.metadata.generation, now);
+    for condition in before
+        .conditions
+        .iter()
+        .filter(|condition| condition.type_ == CONFIG_VALID)
+    {
+        let state = if condition.status == "True" {
+            State::True
+        } else {
+            State::False
+        };
+        conditions.set(CONFIG_VALID, state, &condition.reason, condition.message.clone());
+    }
+    let message = "the proxy is being deleted";
+    conditions.set(AVAILABLE, State::False, "Deleting", message);
+    conditions.set(PROGRESSING, State::True, "Deleting", message);
+    conditions.set(READY, State::False, "Deleting", message);
+    MyProxyStatus {
+        phase: Some("Deleting".to_owned()),
+        observed_generation: proxy.metadata.generation,
+        conditions: conditions.finish(),
+        ..before
+    }
+}
+
+/// The pods of the present Deployment by its label, without those that go away or have ended.
+fn pod_names(seen: &Seen<'_>) -> Vec<String> {
+    let Some(app) = seen.deployment.map(ResourceExt::name_any) else {
+        return Vec::new();
+    };
+    let stays = |pod: &&Arc<Pod>| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    let ours = |pod: &&Arc<Pod>| {
+        let label = |name: &str| pod.labels().get(name).map(String::as_str);
+        label(APP) == Some(&app) && label(COMPONENT) == Some(PROXY)
+    };
+    let mut names: Vec<_> = seen
+        .pods
+        .iter()
+        .filter(ours)
+        .filter(stays)
+        .map(|pod| pod.name_any())
+        .collect();
+    names.sort();
+    names
+}
+
+fn selector(deployment: &Deployment) -> Option<String> {
+    let labels = deployment.spec.as_ref()?.selector.match_labels.as_ref()?;
+    Some(
+        labels
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join(","),
+    )
+}
+
+fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>) {
+    let plan = match seen.plan {
+        Ok(plan) => plan,
+        Err(problems) => {
+            let message = with_consequence(&problems.to_string(), seen.deployment.is_some());
+            return conditions.set(CONFIG_VALID, State::False, "InvalidSpec", message);
+        }
+    };
+    let serves = plan.active.is_some();
+    // What the last attempt said stays until the next one has said something.
+    let last = before
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == CONFIG_VALID);
+    let last = last.filter(|condition| matches!(condition.reason.as_str(), "Refused" | "CheckFailed"));
+    match &plan.verdict {
+        Verdict::Active | Verdict::Passed => {
+            conditions.set(
+                CONFIG_VALID,
+                State::True,
+                "Accepted",
+                "nginx accepts the configuration",
+            );
+        }
+        Verdict::Due { attempt } | Verdict::Running { attempt, .. } if *attempt > 1 && last.is_some() => {
+            if let Some(last) = last {
+                let state = if last.status == "False" {
+                    State::False
+                } else {
+                    State::Unknown
+                };
+                conditions.set(CONFIG_VALID, state, &last.reason, last.message.clone());
+            }
+        }
+        Verdict::Running {
+            job,
+            waiting: Some(waiting),
+            ..
+        } => {
+            let message = format!(
+                "Job {job} waits to run nginx -t: {waiting}{}",
+                hint(plan, waiting)
+            );
+            conditions.set(
+                CONFIG_VALID,
+                State::Unknown,
+                "CheckWaiting",
+                with_consequence(&message, serves),
+            );
+        }
+        Verdict::Due { .. } | Verdict::Running { .. } => {
+            conditions.set(
+                CONFIG_VALID,
+                State::Unknown,
+                "Checking",
+                "nginx -t is being run on the configuration",
+            );
+        }
+        Verdict::Refused { message, .. } => {
+            let message = with_consequence(&format!("nginx refuses the configuration: {message}"), serves);
+            conditions.set(CONFIG_VALID, State::False, "Refused", message);
+        }
+        Verdict::Failed { message, .. } => {
+            let waited = before.conditions.iter().find(|condition| {
+                condition.type_ == CONFIG_VALID
+                    && matches!(condition.reason.as_str(), "CheckWaiting" | "CheckFailed")
+            });
+            // The pod that could tell is gone; what it waited for was said while it was there.
+            let message = match (message, waited) {
+                (_, Some(waited)) if waited.reason == "CheckFailed" => waited.message.clone(),
+                (_, Some(waited)) => format!("nginx -t could not be run in time: {}", waited.message),
+                (Some(message), None) => {
+                    with_consequence(&format!("nginx -t could not be run: {message}"), serves)
+                }
+                (None, None) => with_consequence("nginx -t could not be run", serves),
+            };
+            conditions.set(CONFIG_VALID, State::Unknown, "CheckFailed", message);
+        }
+    }
+}
+
+fn with_consequence(message: &str, serves: bool) -> String {
+    let consequence = if serves {
+        "the last good configuration keeps serving"
+    } else {
+        "nothing serves yet"
+    };
+    format!("{message}; {consequence}")
+}
+
+/// The kubelet tells why a volume cannot be mounted in an Event only; a missing Secret is the usual reason.
+fn hint(plan: &Plan, waiting: &str) -> String {
+    match &plan.unit.tls_secret {
+        Some(secret) if waiting.contains("ContainerCreating") => {
+            format!(" (is there a Secret {secret} with tls.crt and tls.key?)")
+        }
+        _ => String::new(),
+    }
+}
+
+fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
+    match seen.failure {
+        Some(error @ ApplyError::NotOurs { .. }) => {
+            return conditions.set(AVAILABLE, State::False, "NameTaken", error.to_string());
+        }
+        Some(error @ ApplyError::Rejected { .. }) => {
+            return conditions.set(AVAILABLE, State::False, "Rejected", error.to_string());
+        }
+        _ => {}
+    }
+    let Some(deployment) = seen.deployment else {
+        let message = "no pod is started before nginx accepts the configuration";
+        return conditions.set(AVAILABLE, State::False, "NotStarted", message);
+    };
+    let (ready, wanted) = (
+        count(deployment, |status| status.available_replicas),
+        wanted(deployment),
+    );
+    let message = format!("{ready} of {wanted} pods are ready");
+    // Not [`is_available`]: that the spec was not looked at yet takes nothing from the pods that serve.
+    match (ready >= wanted, ready) {
+        (true, _) if wanted == 0 => {
+            conditions.set(AVAILABLE, State::True, "ScaledToZero", "no pods are wanted")
+        }
+        (true, _) => conditions.set(AVAILABLE, State::True, "Available", message),
+        (false, ready) => {
+            let reason = if ready == 0 { "NoPodReady" } else { "PodsNotReady" };
+            let message = match why_pods_wait(seen) {
+                Some(why) => format!("{message}; {why}"),
+                None => message,
+            };
+            conditions.set(AVAILABLE, State::False, reason, message);
+        }
+    }
+}
+
+fn progressing(conditions: &mut Conditions, seen: &Seen<'_>) {
+    let checking = seen
+        .plan
+        .is_ok_and(|plan| matches!(plan.verdict, Verdict::Due { .. } | Verdict::Running { .. }));
+    let (state, reason, message) = match seen.deployment {
+        _ if seen.failure.is_some() => (State::False, "Blocked", "a child could not be written".to_owned()),
+        Some(deployment) if is_stalled(deployment) => {
+            let why = why_pods_wait(seen).unwrap_or_else(|| "new pods do not become ready".to_owned());
+            (
+                State::False,
+                "Stalled",
+                format!("the rollout does not get on: {why}"),
+            )
+        }
+        Some(deployment) if is_rolling_out(deployment) => {
+            let (updated, wanted) = (
+                count(deployment, |status| status.updated_replicas),
+                wanted(deployment),
+            );
+            (
+                State::True,
+                "RollingOut",
+                format!("{updated} of {wanted} pods are up to date"),
+            )
+        }
+        Some(deployment) if seen.renaming => (
+            State::True,
+            "Renaming",
+            format!("Deployment {} takes over", deployment.name_any()),
+        ),
+        _ if checking => (
+            State::True,
+            "Checking",
+            "nginx -t is being run on the configuration".to_owned(),
+        ),
+        Some(_) => (State::False, "Complete", "all pods are up to date".to_owned()),
+        None => (
+            State::False,
+            "Waiting",
+            "the configuration has to be accepted first".to_owned(),
+        ),
+    };
+    conditions.set(PROGRESSING, state, reason, message);
+}
+
+fn is_rolling_out(deployment: &Deployment) -> bool {
+    let Some(status) = &deployment.status else {
+        return true;
+    };
+    let (updated, total) = (status.updated_replicas.unwrap_or(0), status.replicas.unwrap_or(0));
+    // Once complete, a Deployment stays so: a pod that is lost later is no rollout.
+    let complete = has_progress(deployment, "NewReplicaSetAvailable") || is_available(deployment);
+    status.observed_generation < deployment.metadata.generation
+        || updated != wanted(deployment)
+        || total > updated
+        || !complete
+}
+
+fn is_stalled(deployment: &Deployment) -> bool {
+    has_progress(deployment, "ProgressDeadlineExceeded")
+}
+
+fn has_progress(deployment: &Deployment, reason: &str) -> bool {
+    let conditions = deployment
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Progressing" && condition.reason.as_deref() == Some(reason))
+}
+
+/// The first reason that a pod which proxies gives for not running.
+fn why_pods_wait(seen: &Seen<'_>) -> Option<String> {
+    let names = pod_names(seen);
+    let mut pods = seen.pods.iter().filter(|pod| names.contains(&pod.name_any()));
+    pods.find_map(|pod| {
+        waiting(pod)
+            .filter(|why| !why.contains("ContainerCreating"))
+            .map(|why| format!("pod {}: {why}", pod.name_any()))
+    })
+}
+
+fn wanted(deployment: &Deployment) -> i32 {
+    deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.replicas)
+        .unwrap_or(1)
+}
+
+fn count(
+    deployment: &Deployment,
+    field: impl Fn(&k8s_openapi::api::apps::v1::DeploymentStatus) -> Option<i32>,
+) -> i32 {
+    deployment.status.as_ref().and_then(field).unwrap_or(0)
+}
+
+fn phase(conditions: &Conditions, before: &MyProxyStatus, seen: &Seen<'_>) -> &'static str {
+    let is = |type_: &str, state: State| {
+        conditions
+            .get(type_)
+            .is_some_and(|condition| condition.status == state.as_str())
+    };
+    let served_before = matches!(before.phase.as_deref(), Some("Running" | "Updating" | "Degraded"));
+    let (available, progressing) = (is(AVAILABLE, State::True), is(PROGRESSING, State::True));
+    let stalled = seen.deployment.is_some_and(is_stalled);
+    match (available, progressing) {
+        (true, true) => "Updating",
+        (true, false) if is(CONFIG_VALID, State::True) && !stalled => "Running",
+        (true, false) => "Degraded",
+        (false, true) if served_before => "Updating",
+        (false, true) => "Creating",
+        (false, false) if served_before && seen.deployment.is_some() => "Degraded",
+        (false, false) => "Failed",
+    }
+}
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;

@@ -1,0 +1,333 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::my_proxy::validate;
+use crate::controllers::my_proxy::observe::Observed;
+use crate::controllers::my_proxy::plan::plan;
+use crate::controllers::my_proxy::testing::{owner_of, proxy, settings, valid};
+use crate::runtime::key::ObjectKey;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn plan_with(verdict: Verdict, serves: bool) -> Plan {
+    let proxy = proxy("edge", json!({"tls_secret": "edge-tls"}));
+    let valid = valid(&proxy);
+    let mut plan = plan(
+        &owner_of(&proxy, &valid),
+        &Observed::default(),
+        &settings(),
+        at(0),
+    );
+    plan.active = serves.then(|| plan.unit.clone());
+    plan.verdict = verdict;
+    plan
+}
+
+fn deployment(status: Value) -> Deployment {
+    let labels = json!({"app": "edge", "app.kubernetes.io/instance": "edge"});
+    let deployment = json!({
+        "metadata": {"name": "edge", "generation": 3},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {}},
+        "status": status,
+    });
+    serde_json::from_value(deployment).unwrap()
+}
+
+fn serving() -> Deployment {
+    deployment(
+        json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
+    )
+}
+
+fn status_of(
+    before: MyProxyStatus,
+    verdict: Verdict,
+    deployment: Option<&Deployment>,
+    pods: &[Arc<Pod>],
+) -> MyProxyStatus {
+    let mut proxy = proxy("edge", json!({}));
+    proxy.status = Some(before);
+    let plan = plan_with(verdict, deployment.is_some());
+    compute(
+        &proxy,
+        &Seen {
+            plan: Ok(&plan),
+            deployment,
+            renaming: false,
+            pods,
+            failure: None,
+        },
+        at(60),
+    )
+}
+
+fn said(status: &MyProxyStatus, type_: &str) -> (String, String, String) {
+    let condition = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == type_)
+        .unwrap();
+    (
+        condition.status.clone(),
+        condition.reason.clone(),
+        condition.message.clone(),
+    )
+}
+
+fn running(waiting: Option<&str>) -> Verdict {
+    Verdict::Running {
+        job: "edge-check-x-1".into(),
+        attempt: 1,
+        until: at(180),
+        waiting: waiting.map(str::to_owned),
+    }
+}
+
+fn refused() -> Verdict {
+    Verdict::Refused {
+        message: "[emerg] no".into(),
+        retry: at(100),
+    }
+}
+
+#[test]
+fn a_proxy_that_serves_as_asked() {
+    insta::assert_yaml_snapshot!(status_of(
+        MyProxyStatus::default(),
+        Verdict::Active,
+        Some(&serving()),
+        &[]
+    ));
+}
+
+#[test]
+fn a_refused_configuration_with_an_older_one_serving() {
+    insta::assert_yaml_snapshot!(status_of(
+        MyProxyStatus::default(),
+        refused(),
+        Some(&serving()),
+        &[]
+    ));
+}
+
+#[rstest]
+#[case::active(Verdict::Active, "True", "Accepted", "nginx accepts the configuration")]
+#[case::passed(Verdict::Passed, "True", "Accepted", "nginx accepts the configuration")]
+#[case::due(Verdict::Due { attempt: 1 }, "Unknown", "Checking", "nginx -t is being run on the configuration")]
+#[case::refused(
+    refused(),
+    "False",
+    "Refused",
+    "nginx refuses the configuration: [emerg] no; nothing serves yet"
+)]
+#[case::image(
+    running(Some("container check: ImagePullBackOff")),
+    "Unknown",
+    "CheckWaiting",
+    "Job edge-check-x-1 waits to run nginx -t: container check: ImagePullBackOff; nothing serves yet"
+)]
+#[case::secret(
+    running(Some("container install: ContainerCreating")),
+    "Unknown",
+    "CheckWaiting",
+    "Job edge-check-x-1 waits to run nginx -t: container install: ContainerCreating (is there a Secret edge-tls with tls.crt and tls.key?); nothing serves yet"
+)]
+#[case::failed(
+    Verdict::Failed { message: Some("Evicted".into()), retry: at(1) }, "Unknown", "CheckFailed",
+    "nginx -t could not be run: Evicted; nothing serves yet"
+)]
+fn config_valid_says_what_nginx_said(
+    #[case] verdict: Verdict,
+    #[case] status: &str,
+    #[case] reason: &str,
+    #[case] message: &str,
+) {
+    let said = said(
+        &status_of(MyProxyStatus::default(), verdict, None, &[]),
+        CONFIG_VALID,
+    );
+    assert_eq!(
+        (said.0.as_str(), said.1.as_str(), said.2.as_str()),
+        (status, reason, message)
+    );
+}
+
+#[test]
+fn a_check_that_ran_out_of_time_tells_what_it_waited_for() {
+    let waited = status_of(
+        MyProxyStatus::default(),
+        running(Some("container check: ImagePullBackOff")),
+        None,
+        &[],
+    );
+    let failed = Verdict::Failed {
+        message: Some("Job was active longer than specified deadline".into()),
+        retry: at(1),
+    };
+    let first = status_of(waited, failed.clone(), None, &[]);
+    assert!(said(&first, CONFIG_VALID).2.contains("could not be run in time: Job edge-check-x-1 waits to run nginx -t: container check: ImagePullBackOff"));
+    // And says the same as long as nothing else happens.
+    assert_eq!(
+        status_of(first.clone(), failed, None, &[]).conditions,
+        first.conditions
+    );
+}
+
+#[test]
+fn what_the_last_attempt_said_stays_while_the_next_one_runs() {
+    let before = status_of(MyProxyStatus::default(), refused(), None, &[]);
+    let again = Verdict::Running {
+        job: "j".into(),
+        attempt: 2,
+        until: at(180),
+        waiting: None,
+    };
+    assert_eq!(
+        said(&status_of(before.clone(), again, None, &[]), CONFIG_VALID),
+        said(&before, CONFIG_VALID)
+    );
+}
+
+#[test]
+fn an_invalid_spec_is_told_and_what_serves_goes_on() {
+    let proxy = proxy("edge", json!({"routes": [{"path": "/", "upstream": "no"}]}));
+    let problems = validate(&proxy).unwrap_err();
+    let serving = serving();
+    let seen = Seen {
+        plan: Err(&problems),
+        deployment: Some(&serving),
+        renaming: false,
+        pods: &[],
+        failure: None,
+    };
+    let status = compute(&proxy, &seen, at(0));
+    assert_eq!(
+        said(&status, CONFIG_VALID).2,
+        "spec.routes[0].upstream is \"no\"; it must be the name of one of spec.upstreams; the last good configuration keeps serving"
+    );
+    assert_eq!(
+        (said(&status, AVAILABLE).0, said(&status, READY).0),
+        ("True".into(), "False".into())
+    );
+    assert_eq!(status.phase.as_deref(), Some("Degraded"));
+}
+
+#[test]
+fn a_name_that_is_taken_is_told() {
+    let (proxy, plan) = (proxy("edge", json!({})), plan_with(Verdict::Active, true));
+    let failure = ApplyError::NotOurs {
+        kind: "Deployment".into(),
+        key: ObjectKey::namespaced("shop", "edge"),
+        owner: "MyProxy other".into(),
+    };
+    let seen = Seen {
+        plan: Ok(&plan),
+        deployment: None,
+        renaming: false,
+        pods: &[],
+        failure: Some(&failure),
+    };
+    let status = compute(&proxy, &seen, at(0));
+    let (state, reason, message) = said(&status, READY);
+    assert_eq!(
+        (state.as_str(), reason.as_str(), status.phase.as_deref()),
+        ("False", "NameTaken", Some("Failed"))
+    );
+    assert!(
+        message.starts_with("Deployment shop/edge exists and belongs to MyProxy other"),
+        "{message}"
+    );
+}
+
+#[rstest]
+#[case::fresh(json!({}), "Creating", "False", "RollingOut")]
+#[case::one_of_two(json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1}), "Creating", "False", "RollingOut")]
+#[case::rolling(json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2}), "Updating", "True", "RollingOut")]
+#[case::not_seen_yet(json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}), "Updating", "True", "RollingOut")]
+#[case::stalled(
+    json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2,
+        "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}),
+    "Degraded", "True", "Stalled"
+)]
+#[case::a_pod_lost_later(
+    json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1,
+        "conditions": [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}),
+    "Failed", "False", "Complete"
+)]
+#[case::well(json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}), "Running", "True", "Complete")]
+fn phase_and_progress_follow_the_deployment(
+    #[case] live: Value,
+    #[case] phase: &str,
+    #[case] available: &str,
+    #[case] progress: &str,
+) {
+    let status = status_of(
+        MyProxyStatus::default(),
+        Verdict::Active,
+        Some(&deployment(live)),
+        &[],
+    );
+    assert_eq!(
+        (
+            status.phase.as_deref(),
+            said(&status, AVAILABLE).0.as_str(),
+            said(&status, PROGRESSING).1.as_str()
+        ),
+        (Some(phase), available, progress)
+    );
+}
+
+fn pod(name: &str, app: &str, component: &str, phase: &str, deleting: bool) -> Arc<Pod> {
+    let pod = json!({
+        "metadata": {
+            "name": name, "labels": {APP: app, COMPONENT: component},
+            "deletionTimestamp": deleting.then_some("1970-01-01T00:00:00Z"),
+        },
+        "status": {"phase": phase},
+    });
+    Arc::new(serde_json::from_value(pod).unwrap())
+}
+
+#[test]
+fn pod_names_are_sorted_and_without_pods_that_go_away() {
+    let pods = [
+        pod("edge-b", "edge", PROXY, "Running", false),
+        pod("edge-a", "edge", PROXY, "Pending", false),
+        pod("edge-c", "edge", PROXY, "Running", true),
+        pod("edge-d", "edge", PROXY, "Failed", false),
+        pod("edge-check", "edge", "check", "Running", false),
+        pod("old-a", "old", PROXY, "Running", false),
+    ];
+    let status = status_of(MyProxyStatus::default(), Verdict::Active, Some(&serving()), &pods);
+    assert_eq!(status.pod_names, ["edge-a", "edge-b"]);
+}
+
+#[test]
+fn the_same_observations_give_the_same_status() {
+    let first = status_of(MyProxyStatus::default(), Verdict::Active, Some(&serving()), &[]);
+    assert_eq!(
+        status_of(first.clone(), Verdict::Active, Some(&serving()), &[]),
+        first
+    );
+}
+
+#[test]
+fn a_deletion_is_told() {
+    let mut proxy = proxy("edge", json!({}));
+    proxy.status = Some(status_of(
+        MyProxyStatus::default(),
+        Verdict::Active,
+        Some(&serving()),
+        &[],
+    ));
+    let status = deleting(&proxy, at(0));
+    assert_eq!(
+        (status.phase.as_deref(), said(&status, READY).1.as_str()),
+        (Some("Deleting"), "Deleting")
+    );
+    proxy.status = Some(status.clone());
+    assert_eq!(deleting(&proxy, at(9)), status);
+}
