@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use super::Outcome;
 use super::values::{ForKind, Listen, PerKind, concurrency, duration, for_kind, loopback, positive_duration};
-use crate::controllers;
+use crate::controllers::{self, my_proxy};
 use crate::runtime::backoff::Backoff;
 use crate::runtime::client::{Clients, REQUEST_TIMEOUT};
 use crate::runtime::controller::ControllerOptions;
@@ -59,6 +59,8 @@ pub struct Args {
     logging: Logging,
     #[command(flatten)]
     pace: Pace,
+    #[command(flatten)]
+    operands: Operands,
 }
 
 #[derive(Debug, clap::Args)]
@@ -145,6 +147,30 @@ struct Pace {
     reconcile_timeout: Vec<ForKind<Duration>>,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Operands")]
+struct Operands {
+    /// The nginx image of proxies that name none.
+    #[arg(
+        long,
+        env = "RELATED_IMAGE_NGINX",
+        default_value = "nginx:1.29",
+        value_name = "IMAGE"
+    )]
+    nginx_image: String,
+    /// This operator's own image, from which operands get the program that runs in them.
+    #[arg(long, env = "OPERATOR_IMAGE", default_value = concat!("registry.roadstead.dev/roadstead-operator:v", env!("CARGO_PKG_VERSION")), value_name = "IMAGE")]
+    operator_image: String,
+    /// The cluster's DNS domain.
+    #[arg(
+        long,
+        env = "CLUSTER_DOMAIN",
+        default_value = "cluster.local",
+        value_name = "DOMAIN"
+    )]
+    cluster_domain: String,
+}
+
 /// How fast each kind is worked on.
 struct Tuning {
     backoff_base: PerKind<Duration>,
@@ -221,7 +247,7 @@ async fn run(args: Args) -> Outcome {
 
     let metrics = Arc::new(Metrics::with_build_info(env!("CARGO_PKG_VERSION")));
     let mut manager = manager(&args, &metrics).await?;
-    register(&mut manager, &tuning);
+    register(&mut manager, &tuning, &args.operands);
 
     let (stop, stopped) = watch::channel(false);
     let health = manager.health();
@@ -251,8 +277,13 @@ async fn run(args: Args) -> Outcome {
 }
 
 /// The place where every kind's controller is added.
-fn register(manager: &mut Manager, tuning: &Tuning) {
-    let _ = (manager, tuning);
+fn register(manager: &mut Manager, tuning: &Tuning, operands: &Operands) {
+    let settings = my_proxy::Settings {
+        nginx_image: operands.nginx_image.clone(),
+        agent_image: operands.operator_image.clone(),
+        cluster_domain: operands.cluster_domain.clone(),
+    };
+    my_proxy::register(manager, settings, tuning.options(my_proxy::watches::NAME));
 }
 
 async fn manager(

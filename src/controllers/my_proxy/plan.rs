@@ -43,13 +43,7 @@ pub fn plan(owner: &Owner<'_>, observed: &Observed, settings: &Settings, now: Ti
     let unit = Unit::of(owner.proxy, settings);
     let key = unit.key();
     let mounted = named(&observed.config_maps, &names::config_map(owner.proxy));
-    let has_key = |annotation: Option<&String>| annotation == Some(&key);
-    // The Deployment says it too, so a ConfigMap that somebody deleted is restored without a new check.
-    let accepted = has_key(mounted.and_then(|mounted| mounted.annotations().get(KEY)))
-        || observed
-            .deployments
-            .iter()
-            .any(|deployment| has_key(deployment.annotations().get(KEY)));
+    let accepted = mounted.is_some_and(|mounted| mounted.annotations().get(KEY) == Some(&key));
     let verdict = if accepted {
         Verdict::Active
     } else {

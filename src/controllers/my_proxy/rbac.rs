@@ -15,8 +15,6 @@ pub fn rules() -> Vec<PolicyRule> {
             &["get", "list", "watch", "patch"],
         ),
         rule("roadstead.dev", &["myproxies/status"], &["get", "patch"]),
-        // Where OwnerReferencesPermissionEnforcement is on, `blockOwnerDeletion` asks for this.
-        rule("roadstead.dev", &["myproxies/finalizers"], &["update"]),
         rule("", &["configmaps", "services"], &OWN),
         rule("apps", &["deployments"], &OWN),
         rule("batch", &["jobs"], &OWN),

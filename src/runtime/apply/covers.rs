@@ -43,6 +43,9 @@ const LIST_KEYS: [(&str, &[&[&str]]); 15] = [
 /// Fields whose values are quantities.
 const QUANTITIES: [&str; 6] = ["limits", "requests", "sizeLimit", "capacity", "hard", "divisor"];
 
+/// Maps that the API merges as one value: a label more selects something else.
+const ATOMIC: [&str; 2] = ["selector", "nodeSelector"];
+
 /// Whether `live` has everything that `desired` has.
 pub(super) fn covers(live: &Value, desired: &Value) -> bool {
     value_covers("", live, desired, false)
@@ -62,6 +65,7 @@ fn value_covers(field: &str, live: &Value, desired: &Value, quantity: bool) -> b
 
 fn object_covers(live: &Map<String, Value>, desired: &Map<String, Value>, quantity: bool) -> bool {
     desired.iter().all(|(field, desired)| match live.get(field) {
+        Some(live) if ATOMIC.contains(&field.as_str()) => live == desired,
         Some(live) => value_covers(
             field,
             live,
@@ -156,6 +160,7 @@ mod tests {
     #[case::a_normalised_quantity(json!({"limits": {"cpu": "1"}}), json!({"limits": {"cpu": "1000m"}}), true)]
     #[case::a_changed_quantity(json!({"limits": {"cpu": "2"}}), json!({"limits": {"cpu": "1000m"}}), false)]
     #[case::what_looks_like_a_quantity_and_is_text(json!({"data": {"a": "1"}}), json!({"data": {"a": "1.0"}}), false)]
+    #[case::a_selector_with_a_label_more(json!({"selector": {"a": "1", "b": "2"}}), json!({"selector": {"a": "1"}}), false)]
     #[case::an_empty_volume_source(json!({"name": "v", "hostPath": {}}), json!({"name": "v", "emptyDir": {}}), false)]
     #[case::an_empty_map_of_labels(json!({}), json!({"labels": {}, "args": [], "status": null}), true)]
     fn live_covers_desired(#[case] live: Value, #[case] desired: Value, #[case] expected: bool) {

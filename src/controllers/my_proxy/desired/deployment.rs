@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::names::{self, HTTP_PORT, HTTPS_PORT, PROBE_PORT};
-use super::unit::{KEY, Unit};
+use super::unit::Unit;
 use super::{Owner, pod};
 
 /// The name of the container that proxies.
@@ -22,8 +22,6 @@ const GRACE_SECONDS: i64 = 50;
 pub fn build(owner: &Owner<'_>, unit: &Unit) -> Deployment {
     let proxy = owner.proxy;
     let selector = names::deployment_selector(proxy);
-    let mut metadata = owner.metadata(proxy.deployment.clone(), names::PROXY);
-    metadata.annotations = Some(BTreeMap::from([(KEY.to_owned(), unit.key())]));
     let mut labels = names::labels(proxy, names::PROXY);
     labels.extend(selector.clone());
     let annotations = [(
@@ -31,7 +29,7 @@ pub fn build(owner: &Owner<'_>, unit: &Unit) -> Deployment {
         CONTAINER.to_owned(),
     )];
     Deployment {
-        metadata,
+        metadata: owner.metadata(proxy.deployment.clone(), names::PROXY),
         spec: Some(DeploymentSpec {
             replicas: Some(proxy.replicas),
             revision_history_limit: Some(2),

@@ -14,7 +14,7 @@ pub const FILE: &str = "nginx.conf";
 const IMAGE: &str = "roadstead.dev/image";
 const TLS_SECRET: &str = "roadstead.dev/tls-secret";
 const AGENT: &str = "roadstead.dev/agent-image";
-/// On the ConfigMap, the Deployment and the pods: the key of the unit that they have.
+/// On the ConfigMap and the pods: the key of the unit that they have.
 pub const KEY: &str = "roadstead.dev/config";
 
 /// A configuration, the image whose nginx is to take it, the agent that prepares it, and the Secret that it uses.
