@@ -104,7 +104,10 @@ async fn what_somebody_changes_or_deletes_is_put_right() {
             .is_none_or(|app| app != "stranger")
     })
     .await;
-    assert!(world.try_get::<Deployment>("edge").await.is_some(), "the pods stay while their configuration is checked again");
+    assert!(
+        world.try_get::<Deployment>("edge").await.is_some(),
+        "the pods stay while their configuration is checked again"
+    );
     let job = world.the_check().await;
     world.finish(&job, true).await;
     world.until_child::<ConfigMap>("edge-config").await;

@@ -277,9 +277,7 @@ async fn write(
     }
     apply.prune(jobs, &keep.jobs).await?;
     apply.prune(config_maps, &keep.config_maps).await?;
-    if plan.active.is_some() {
-        apply.prune(live_budgets, &budgets).await?;
-    }
+    apply.prune(live_budgets, &budgets).await?;
     Ok(())
 }
 

@@ -59,11 +59,7 @@ fn without_an_active_configuration_nothing_serves_and_a_check_has_what_it_needs(
     let valid = valid(&proxy);
     let unit = Unit::of(&valid, &settings());
     let resources = build(&owner_of(&proxy, &valid), None, Some((&unit, 1)));
-    assert!(
-        resources.deployment.is_none()
-            && resources.config_map.is_none()
-            && resources.disruption_budget.is_none()
-    );
+    assert!(resources.deployment.is_none() && resources.config_map.is_none());
     assert!(resources.candidate.is_some() && resources.check.is_some());
 }
 

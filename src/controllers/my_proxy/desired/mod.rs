@@ -59,13 +59,14 @@ pub struct Resources {
 
 /// Builds all children: those that serve from the `active` unit, and a check of another one.
 pub fn build(owner: &Owner<'_>, active: Option<&Unit>, check: Option<(&Unit, u32)>) -> Resources {
+    let secret = active.map_or(&owner.proxy.tls_secret, |unit| &unit.tls_secret);
     Resources {
-        service: service::build(owner, active.is_some_and(|unit| unit.tls_secret.is_some())),
+        service: service::build(owner, secret.is_some()),
         config_map: active.map(|unit| config_map::active(owner, unit)),
         candidate: check.map(|(unit, _)| config_map::candidate(owner, unit)),
         check: check.map(|(unit, attempt)| check_job::build(owner, unit, attempt)),
         deployment: active.map(|unit| deployment::build(owner, unit)),
-        disruption_budget: active.and_then(|_| disruption_budget::build(owner)),
+        disruption_budget: disruption_budget::build(owner),
     }
 }
 
