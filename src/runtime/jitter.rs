@@ -27,7 +27,8 @@ impl Jitter {
         wait.mul_f64(1.0 + self.next_unit() * fraction.max(0.0))
     }
 
-    fn next_unit(&mut self) -> f64 {
+    /// The next factor, at least 0 and less than 1.
+    pub fn next_unit(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

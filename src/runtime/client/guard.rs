@@ -193,3 +193,127 @@ where
     let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
     Ok(Response::from_parts(parts, Either::Left(Full::new(bytes))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::client::{Clients, is_fenced};
+    use crate::telemetry::metrics::Metrics;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Api;
+    use kube::api::{ListParams, PostParams};
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::time::sleep;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    /// A server that takes `wait` for a connection before it sees a request, and how many it has seen.
+    fn clients(leadership: &Leadership, wait: Duration) -> (Clients, Arc<AtomicUsize>, Metrics) {
+        let (seen, metrics) = (Arc::new(AtomicUsize::new(0)), Metrics::new());
+        let counter = Arc::clone(&seen);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let counter = Arc::clone(&counter);
+            async move {
+                sleep(wait).await;
+                counter.fetch_add(1, Ordering::SeqCst);
+                let object = r#"{"metadata": {"name": "a"}, "items": []}"#;
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(object))))
+            }
+        });
+        let clients = Clients::over(
+            service,
+            leadership.clone(),
+            LIMIT,
+            &RuntimeMetrics::register(&metrics),
+        );
+        (clients, seen, metrics)
+    }
+
+    fn config_maps(clients: &Clients) -> Api<ConfigMap> {
+        Api::namespaced(clients.fenced.clone(), "ns")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standby_reads_and_does_not_write_and_the_lease_is_exempt() {
+        let (clients, seen, _) = clients(&Leadership::standby(), Duration::ZERO);
+        assert!(config_maps(&clients).list(&ListParams::default()).await.is_ok());
+        let refused = config_maps(&clients)
+            .create(&PostParams::default(), &ConfigMap::default())
+            .await
+            .unwrap_err();
+        assert!(is_fenced(&refused));
+        assert_eq!(seen.load(Ordering::SeqCst), 1);
+        let lease: Api<ConfigMap> = Api::namespaced(clients.lease, "ns");
+        assert!(
+            lease
+                .create(&PostParams::default(), &ConfigMap::default())
+                .await
+                .is_ok()
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_waits_for_its_connection_past_the_deadline_is_not_sent() {
+        let leadership = Leadership::standby();
+        leadership.lead_until(Instant::now() + Duration::from_secs(10));
+        let (clients, seen, _) = clients(&leadership, Duration::from_secs(11));
+        let refused = config_maps(&clients)
+            .create(&PostParams::default(), &ConfigMap::default())
+            .await
+            .unwrap_err();
+        assert!(is_fenced(&refused), "{refused}");
+        assert_eq!(seen.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_meanwhile_lets_a_waiting_write_through() {
+        let leadership = Leadership::standby();
+        leadership.lead_until(Instant::now() + Duration::from_secs(10));
+        let (clients, seen, _) = clients(&leadership, Duration::from_secs(11));
+        leadership.lead_until(Instant::now() + Duration::from_secs(12));
+        assert!(
+            config_maps(&clients)
+                .create(&PostParams::default(), &ConfigMap::default())
+                .await
+                .is_ok()
+        );
+        assert_eq!(seen.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_without_answer_ends_at_its_limit_and_says_what_it_was() {
+        let (clients, _, metrics) = clients(&Leadership::unneeded(), Duration::from_secs(3_600));
+        let started = Instant::now();
+        let error = config_maps(&clients)
+            .list(&ListParams::default())
+            .await
+            .unwrap_err()
+            .to_string();
+        assert_eq!(started.elapsed(), LIMIT);
+        assert!(
+            error.contains("no complete answer to GET /api/v1/namespaces/ns/configmaps within 30000 ms"),
+            "{error}"
+        );
+        let text = metrics.encode().unwrap();
+        assert!(
+            text.contains(r#"rest_client_requests_total{code="<error>",method="GET",host="memory"} 1"#),
+            "{text}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_are_counted_by_code_and_method() {
+        let (clients, _, metrics) = clients(&Leadership::unneeded(), Duration::from_millis(20));
+        config_maps(&clients).list(&ListParams::default()).await.unwrap();
+        let text = metrics.encode().unwrap();
+        assert!(
+            text.contains(r#"rest_client_requests_total{code="200",method="GET",host="memory"} 1"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"rest_client_request_duration_seconds_count{verb="GET",host="memory"} 1"#),
+            "{text}"
+        );
+    }
+}

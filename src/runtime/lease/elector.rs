@@ -133,7 +133,11 @@ impl Elector {
     }
 
     async fn look(&mut self) -> Result<(), kube::Error> {
-        let found = self.limited(self.api.get_opt(&self.config.name)).await?;
+        let found = match self.limited(self.api.get(&self.config.name)).await {
+            Ok(lease) => Some(lease),
+            Err(error) if is_not_found(&error) => None,
+            Err(error) => return Err(error),
+        };
         self.observe(found);
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Leadership {
         }
     }
 
-    pub(super) fn lead_until(&self, until: Instant) {
+    pub(in crate::runtime) fn lead_until(&self, until: Instant) {
         self.set(State::Leading { until });
     }
 

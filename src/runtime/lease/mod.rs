@@ -9,6 +9,8 @@
 
 mod decide;
 mod elector;
+#[cfg(test)]
+mod elector_tests;
 mod leadership;
 
 use std::fmt;
