@@ -169,6 +169,46 @@ async fn a_server_that_cannot_be_reached_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_may_have_had_an_effect_is_not_sent_twice() {
+    // Reads a request and closes without an answer.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mute = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+        }
+    });
+    let alive = backend("alive").await;
+    // The first server gets nearly all requests, whichever it is.
+    let spec = |first: u16, second: u16| {
+        let server = |port, weight| json!({"host": "127.0.0.1", "port": port, "weight": weight});
+        let upstream = json!({"name": "up", "servers": [server(first, 100), server(second, 1)]});
+        render_spec(json!({"upstreams": [upstream], "routes": [{"path": "/", "upstream": "up"}]}))
+    };
+    let agent = Agent::start(spec(mute, alive), None).await;
+    let mut posts = Vec::new();
+    for _ in 0..20 {
+        assert_eq!(
+            get(agent.http, "/").await.0,
+            200,
+            "a GET goes on to the second server"
+        );
+        posts.push(ask(agent.http, "POST", "/").await.0);
+    }
+    assert!(
+        posts.contains(&502),
+        "a POST that was sent is not sent again: {posts:?}"
+    );
+    drop(agent);
+    let agent = Agent::start(spec(unused_port(), alive), None).await;
+    assert_eq!(
+        ask(agent.http, "POST", "/").await.0,
+        200,
+        "one that reached nobody goes to the second server"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_that_does_not_resolve_costs_its_own_route_only() {
     let port = backend("one").await;
     let spec = json!({
@@ -490,10 +530,16 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut(
 
 /// Status and body; 0 where there was no answer.
 async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    ask(address, "GET", path).await
+}
+
+async fn ask(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
     let Ok(mut stream) = TcpStream::connect(address).await else {
         return (0, String::new());
     };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: example.com:8888\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: example.com:8888\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
     let mut answer = String::new();
     if stream.write_all(request.as_bytes()).await.is_err()
         || stream.read_to_string(&mut answer).await.is_err()

@@ -17,6 +17,8 @@ use crate::instance::nginx::check::REFUSED;
 
 /// How long after its deadline a Job may still be unfinished before it is given up.
 const OVERDUE_SECONDS: i64 = DEADLINE_SECONDS + 60;
+/// How long the containers of a check may be in the making before that is worth a word.
+const PATIENCE_SECONDS: i64 = 20;
 /// Between the end of the first attempt and the second; doubled for each one after that.
 const FIRST_DELAY_SECONDS: i64 = 15;
 /// The longest time between two attempts.
@@ -40,8 +42,8 @@ pub enum Verdict {
         job: String,
         /// From 1.
         attempt: u32,
-        /// When it is to be given up.
-        until: Timestamp,
+        /// When to look again: there may be something to say of it by then, or it is to be given up.
+        look: Timestamp,
         /// What its pod waits for, if it says so.
         waiting: Option<String>,
     },
@@ -65,7 +67,7 @@ impl Verdict {
     /// When the verdict changes by itself.
     pub fn wake(&self) -> Option<Timestamp> {
         match self {
-            Self::Running { until, .. } => Some(*until),
+            Self::Running { look, .. } => Some(*look),
             Self::Refused { retry, .. } | Self::Failed { retry, .. } => Some(*retry),
             Self::Active | Self::Passed | Self::Due { .. } => None,
         }
@@ -99,9 +101,12 @@ pub fn judge(key: &str, observed: &Observed, now: Timestamp) -> Verdict {
         return Verdict::Passed;
     }
     let created = job.creation_timestamp().map_or(now, |time| time.0);
-    let until = created
-        .saturating_add(SignedDuration::from_secs(OVERDUE_SECONDS))
-        .unwrap_or(Timestamp::MAX);
+    let after = |seconds| {
+        created
+            .saturating_add(SignedDuration::from_secs(seconds))
+            .unwrap_or(Timestamp::MAX)
+    };
+    let (patient, until) = (after(PATIENCE_SECONDS), after(OVERDUE_SECONDS));
     let (ended, failure) = match finished(job, "Failed") {
         Some(condition) => (
             condition
@@ -111,11 +116,15 @@ pub fn judge(key: &str, observed: &Observed, now: Timestamp) -> Verdict {
             Some(condition),
         ),
         None if now < until => {
+            let waiting = pod
+                .and_then(waiting)
+                .filter(|why| now >= patient || !is_being_made(why));
+            let look = if now < patient { patient } else { until };
             return Verdict::Running {
                 job: job.name_any(),
                 attempt,
-                until,
-                waiting: pod.and_then(waiting),
+                look,
+                waiting,
             };
         }
         None => (until, None),
@@ -241,6 +250,11 @@ pub fn waiting(pod: &Pod) -> Option<String> {
         })
     };
     unscheduled.or_else(|| states(pod).find_map(waits))
+}
+
+/// Whether this is what every pod waits for in its first seconds, and for ever when a volume cannot be mounted.
+pub fn is_being_made(why: &str) -> bool {
+    why.contains("ContainerCreating")
 }
 
 fn words(reason: Option<&str>, message: Option<&str>) -> String {

@@ -169,6 +169,24 @@ fn a_running_check_tells_what_it_waits_for(#[case] status: Value, #[case] expect
 }
 
 #[test]
+fn a_pod_that_is_being_made_is_worth_a_word_only_after_a_while() {
+    let creating = json!({"initContainerStatuses": [{"name": "install", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "ContainerCreating"}}}]});
+    let now = |second| verdict(vec![job(1, json!([]))], vec![pod(1, creating.clone())], second);
+    let running = |look, waiting: Option<&str>| Verdict::Running {
+        job: format!("edge-check-{KEY}-1"),
+        attempt: 1,
+        look: at(look),
+        waiting: waiting.map(str::to_owned),
+    };
+    assert_eq!(now(19), running(20, None));
+    assert_eq!(
+        now(20),
+        running(180, Some("container install: ContainerCreating"))
+    );
+}
+
+#[test]
 fn the_delay_doubles_up_to_its_bound() {
     let seconds = |attempt| delay(attempt).as_secs();
     assert_eq!(

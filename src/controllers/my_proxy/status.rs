@@ -5,9 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::check::{Verdict, waiting};
+use super::check::{Verdict, is_being_made, waiting};
 use super::desired::names::{APP, COMPONENT, PROXY};
 use super::plan::{Plan, is_available};
 use crate::api::my_proxy::{MyProxy, MyProxyStatus, Problems};
@@ -170,6 +171,11 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
                 with_consequence(&message, serves),
             );
         }
+        // At the deadline the pod goes before the Job has failed, and with it what it waited for.
+        Verdict::Running { job, .. } if waited_for(before, job).is_some() => {
+            let message = waited_for(before, job).unwrap_or_default();
+            conditions.set(CONFIG_VALID, State::Unknown, "CheckWaiting", message);
+        }
         Verdict::Due { .. } | Verdict::Running { .. } => {
             conditions.set(
                 CONFIG_VALID,
@@ -201,6 +207,14 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
     }
 }
 
+/// What was said that this Job waits for.
+fn waited_for(before: &MyProxyStatus, job: &str) -> Option<String> {
+    let mut conditions = before.conditions.iter();
+    let about =
+        |condition: &&Condition| condition.reason == "CheckWaiting" && condition.message.contains(job);
+    conditions.find(about).map(|condition| condition.message.clone())
+}
+
 fn with_consequence(message: &str, serves: bool) -> String {
     let consequence = if serves {
         "the last good configuration keeps serving"
@@ -213,7 +227,7 @@ fn with_consequence(message: &str, serves: bool) -> String {
 /// The kubelet tells why a volume cannot be mounted in an Event only; a missing Secret is the usual reason.
 fn hint(plan: &Plan, waiting: &str) -> String {
     match &plan.unit.tls_secret {
-        Some(secret) if waiting.contains("ContainerCreating") => {
+        Some(secret) if is_being_made(waiting) => {
             format!(" (is there a Secret {secret} with tls.crt and tls.key?)")
         }
         _ => String::new(),
@@ -334,7 +348,7 @@ fn why_pods_wait(seen: &Seen<'_>) -> Option<String> {
     let mut pods = seen.pods.iter().filter(|pod| names.contains(&pod.name_any()));
     pods.find_map(|pod| {
         waiting(pod)
-            .filter(|why| !why.contains("ContainerCreating"))
+            .filter(|why| !is_being_made(why))
             .map(|why| format!("pod {}: {why}", pod.name_any()))
     })
 }

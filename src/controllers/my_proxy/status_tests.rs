@@ -81,7 +81,7 @@ fn running(waiting: Option<&str>) -> Verdict {
     Verdict::Running {
         job: "edge-check-x-1".into(),
         attempt: 1,
-        until: at(180),
+        look: at(180),
         waiting: waiting.map(str::to_owned),
     }
 }
@@ -167,6 +167,8 @@ fn a_check_that_ran_out_of_time_tells_what_it_waited_for() {
         message: Some("Job was active longer than specified deadline".into()),
         retry: at(1),
     };
+    // The pod is gone before the Job has failed.
+    let waited = status_of(waited, running(None), None, &[]);
     let first = status_of(waited, failed.clone(), None, &[]);
     assert!(said(&first, CONFIG_VALID).2.contains("could not be run in time: Job edge-check-x-1 waits to run nginx -t: container check: ImagePullBackOff"));
     // And says the same as long as nothing else happens.
@@ -182,7 +184,7 @@ fn what_the_last_attempt_said_stays_while_the_next_one_runs() {
     let again = Verdict::Running {
         job: "j".into(),
         attempt: 2,
-        until: at(180),
+        look: at(180),
         waiting: None,
     };
     assert_eq!(
