@@ -79,14 +79,18 @@ async fn one_of_two_pods_stopping_under_load_fails_no_request() {
     );
 }
 
+/// nginx's own image asks with SIGQUIT, most others with SIGTERM.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_in_flight_ends_before_the_container_does() {
     let slow = slow_backend(Duration::from_secs(3)).await;
-    let agent = Agent::start(proxy_to(&[slow]), None).await;
-    let request = tokio::spawn(get(agent.http, "/"));
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let status = agent.terminate().await;
-    assert_eq!((request.await.unwrap().0, status.code()), (200, Some(0)));
+    for signal in [Signal::TERM, Signal::QUIT] {
+        let agent = Agent::start(proxy_to(&[slow]), None).await;
+        let request = tokio::spawn(get(agent.http, "/"));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        agent.signal(signal);
+        let status = agent.exit().await;
+        assert_eq!((request.await.unwrap().0, status.code()), (200, Some(0)));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -69,7 +69,7 @@ struct Nginx {
     /// Milliseconds of `Connection: close` before a reload.
     #[arg(long, default_value_t = 2000)]
     reload_drain_ms: u64,
-    /// Milliseconds to keep serving after SIGTERM, while load balancers learn that the pod goes.
+    /// Milliseconds to keep serving after being asked to stop, while load balancers learn that the pod goes.
     #[arg(long, default_value_t = 10_000)]
     stop_drain_ms: u64,
     /// Milliseconds that requests in flight may take after that.

@@ -61,7 +61,7 @@ pub struct Timing {
     pub reload_drain: Duration,
     /// How long they still do after the new workers answer, while the old ones notice that they are to go.
     pub settle: Duration,
-    /// How long the pod keeps serving after SIGTERM, until every load balancer has heard that it goes.
+    /// How long the pod keeps serving after it was asked to stop, until every load balancer has heard that it goes.
     pub stop_drain: Duration,
     /// How long requests in flight may take after that.
     pub stop: Duration,

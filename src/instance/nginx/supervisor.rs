@@ -33,7 +33,7 @@ pub struct State {
     pub config: Option<String>,
     /// Why the mounted files are not what is served, if they are not.
     pub refused: Option<String>,
-    /// Set from SIGTERM on.
+    /// Set once it was asked to stop.
     pub stopping: bool,
     /// Reloads that took effect.
     pub reloads: u64,
@@ -69,13 +69,13 @@ pub enum AgentError {
     Unwritable(#[from] Unwritable),
 }
 
-/// Runs nginx until SIGTERM (or SIGINT), or until nginx dies. Gives the exit code of the container: 0 after a stop that was
+/// Runs nginx until it is asked to stop, or until nginx dies. Gives the exit code of the container: 0 after a stop that was
 /// asked for, otherwise nginx's own, with 128 added to the number of a signal.
 ///
 /// # Errors
 /// When nginx cannot be started, or does not serve.
 pub async fn run(options: Options) -> Result<u8, AgentError> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut asked_to_stop = std::pin::pin!(asked_to_stop()?);
     generation::prepare(&options)?;
     drain(&options, false)?;
     let options = Arc::new(options);
@@ -87,9 +87,6 @@ pub async fn run(options: Options) -> Result<u8, AgentError> {
     })?;
     let probes = tokio::spawn(probes::serve(listener, Arc::clone(&options), seen));
     let orphans = tokio::spawn(reap_orphans());
-    let mut asked_to_stop = std::pin::pin!(async {
-        tokio::select! { _ = terminate.recv() => (), _ = interrupt.recv() => () }
-    });
     let outcome = tokio::select! {
         () = &mut asked_to_stop => Ok(0),
         started = start(&options, state) => match started {
@@ -100,6 +97,17 @@ pub async fn run(options: Options) -> Result<u8, AgentError> {
     probes.abort();
     orphans.abort();
     outcome
+}
+
+/// Done when somebody asks for the end: the kubelet with the signal that the image names, which is SIGQUIT in nginx's own image and
+/// SIGTERM in most others, or a person with SIGINT.
+fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut quit = signal(SignalKind::quit())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! { _ = terminate.recv() => (), _ = quit.recv() => (), _ = interrupt.recv() => () }
+    })
 }
 
 /// Brings nginx up on the mounted configuration or, when that is refused, on the last one that was accepted in this pod.
