@@ -248,10 +248,10 @@ impl<R: Reconciler> Shared<R> {
         };
         let span = info_span!(
             "reconcile",
-            otel.name = format!("reconcile {}", R::Kind::kind(&())),
             kind = %R::Kind::kind(&()),
             namespace = key.namespace.as_deref().unwrap_or_default(),
-            name = key.name,
+            // Not `name`: that is what JSON logs call the span itself.
+            object = key.name,
             trace_id = field::Empty,
             otel.status_code = field::Empty,
         );

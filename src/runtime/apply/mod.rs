@@ -8,18 +8,21 @@ mod covers;
 mod diff;
 mod error;
 mod quantity;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 use tracing::{debug, info};
 
 pub use error::ApplyError;
+use wanted::{Wanted, essence};
 
 use super::cache::Caches;
 use super::client::is_not_found;
@@ -32,6 +35,9 @@ pub const APPLIED: &str = "roadstead.dev/applied";
 /// A version that no object has: to apply it creates an object, and is a conflict when one of that name has come to be since it was looked for.
 /// Without it, a stranger's object would be taken over in that moment.
 const OF_NO_OBJECT: &str = "1";
+
+/// For how long the caches may lag behind what was created.
+const LATELY: Duration = Duration::from_secs(10);
 
 /// For how many objects it is remembered that the API server stores them other than they were sent.
 const NORMALISED_LIMIT: usize = 4096;
@@ -67,6 +73,8 @@ pub struct Applier {
     /// By uid: hashes of what was desired and of what the API server made of it, where that does not cover what was desired (a field that
     /// it does not store, a value that it writes otherwise). Without it such an object would be sent again in every reconcile.
     normalised: Arc<Mutex<BTreeMap<String, (String, String)>>>,
+    /// What was created, by kind and key, and when: for [`LATELY`], which bounds it.
+    lately: Arc<Mutex<BTreeMap<(String, ObjectKey), Instant>>>,
 }
 
 impl std::fmt::Debug for Applier {
@@ -85,10 +93,13 @@ impl Applier {
             field_manager: field_manager.into(),
             caches,
             normalised: Arc::default(),
+            lately: Arc::default(),
         }
     }
 
-    /// Makes the object of that name what `desired` says. `live` is how the cache has it; without one the API server is asked.
+    /// Makes the object of that name what `desired` says. `live` is how the cache has it.
+    ///
+    /// Without one the object is created, in a way that fails when there is one after all: then that is looked at.
     ///
     /// `desired` needs a name, a namespace if its kind has them, and the owner reference of its controller, which tells whose it is.
     ///
@@ -100,60 +111,101 @@ impl Applier {
         live: Option<&Arc<K>>,
     ) -> Result<Applied<K>, ApplyError> {
         let key = ObjectKey::of(&desired);
-        let kind = K::kind(&());
-        let api = |error| ApplyError::from_api(&kind, &key, error);
-        let encode = |source| ApplyError::Encode {
-            kind: kind.to_string(),
-            key: key.clone(),
-            source,
-        };
-        let (wanted, hash) = render(&desired).map_err(encode)?;
-        let mut sent = wanted.clone();
-
-        let live = match live {
-            Some(live) => Some(Arc::clone(live)),
-            None => rest::get::<K>(&self.client, &key)
-                .await
-                .map_err(api)?
-                .map(Arc::new),
-        };
-        if let Some(live) = &live {
-            check_ours(&desired, live.as_ref(), &key)?;
-            if live.meta().deletion_timestamp.is_some() {
-                return Ok(Applied {
-                    object: Arc::clone(live),
-                    outcome: Outcome::Terminating,
-                });
-            }
-            let live_json = serde_json::to_value(live.as_ref()).map_err(encode)?;
-            if self.is_current(live.as_ref(), &live_json, &wanted, &hash) {
-                return Ok(Applied {
-                    object: Arc::clone(live),
-                    outcome: Outcome::Unchanged,
-                });
-            }
-            // Only this very object is meant, not one that took its name meanwhile.
-            sent["metadata"]["uid"] = json!(live.meta().uid);
-        } else {
-            sent["metadata"]["resourceVersion"] = json!(OF_NO_OBJECT);
+        let wanted = Wanted::new(&desired).map_err(|source| encode_error::<K>(&key, source))?;
+        if let Some(live) = live {
+            return self.bring_up(&desired, &wanted, live, &key).await;
         }
+        // Nobody knows of one, so most likely there is none, and asking first would be a request for nothing. Unless we have made it ourselves
+        // just now and the cache lags behind.
+        if !self.made_lately::<K>(&key) {
+            match self
+                .send(
+                    &wanted.guarded("resourceVersion", &json!(OF_NO_OBJECT)),
+                    &wanted,
+                    &key,
+                    Outcome::Created,
+                )
+                .await
+            {
+                Err(ApplyError::Conflict { .. }) => {}
+                outcome => return outcome,
+            }
+        }
+        match rest::get::<K>(&self.client, &key).await {
+            Ok(Some(live)) => self.bring_up(&desired, &wanted, &Arc::new(live), &key).await,
+            Ok(None) => {
+                let created = wanted.guarded("resourceVersion", &json!(OF_NO_OBJECT));
+                self.send(&created, &wanted, &key, Outcome::Created).await
+            }
+            Err(error) => Err(ApplyError::from_api(&K::kind(&()), &key, error)),
+        }
+    }
 
-        let params = PatchParams::apply(&self.field_manager).force();
-        let applied: K = rest::patch(&self.client, &key, &params, &Patch::Apply(&sent))
-            .await
-            .map_err(api)?;
-        let outcome = if live.is_some() {
-            Outcome::Updated
-        } else {
-            Outcome::Created
+    /// Makes `live` what is wanted, if it is ours and is not so yet.
+    async fn bring_up<K: Object>(
+        &self,
+        desired: &K,
+        wanted: &Wanted,
+        live: &Arc<K>,
+        key: &ObjectKey,
+    ) -> Result<Applied<K>, ApplyError> {
+        let as_it_is = |outcome| {
+            Ok(Applied {
+                object: Arc::clone(live),
+                outcome,
+            })
         };
+        check_ours(desired, live.as_ref(), key)?;
+        if live.meta().deletion_timestamp.is_some() {
+            return as_it_is(Outcome::Terminating);
+        }
+        let live_json =
+            serde_json::to_value(live.as_ref()).map_err(|source| encode_error::<K>(key, source))?;
+        if self.is_current(live.as_ref(), &live_json, wanted) {
+            return as_it_is(Outcome::Unchanged);
+        }
+        // Only this very object is meant, not one that took its name meanwhile.
+        self.send(
+            &wanted.guarded("uid", &json!(live.meta().uid)),
+            wanted,
+            key,
+            Outcome::Updated,
+        )
+        .await
+    }
+
+    async fn send<K: Object>(
+        &self,
+        sent: &Value,
+        wanted: &Wanted,
+        key: &ObjectKey,
+        outcome: Outcome,
+    ) -> Result<Applied<K>, ApplyError> {
+        let kind = K::kind(&());
+        let params = PatchParams::apply(&self.field_manager).force();
+        let applied = rest::patch::<K, _>(&self.client, key, &params, &Patch::Apply(sent)).await;
+        let applied = applied.map_err(|error| ApplyError::from_api(&kind, key, error))?;
         info!(%kind, object = %key, ?outcome, "applied");
         self.caches.note(&applied);
-        self.remember(&applied, &wanted, hash).map_err(encode)?;
+        if outcome == Outcome::Created {
+            self.lately
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert((kind.into_owned(), key.clone()), Instant::now());
+        }
+        self.remember(&applied, wanted)
+            .map_err(|source| encode_error::<K>(key, source))?;
         Ok(Applied {
             object: Arc::new(applied),
             outcome,
         })
+    }
+
+    /// Whether we have created this object so lately that the cache may not know yet.
+    fn made_lately<K: Object>(&self, key: &ObjectKey) -> bool {
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.retain(|_, made| made.elapsed() < LATELY);
+        lately.contains_key(&(K::kind(&()).into_owned(), key.clone()))
     }
 
     /// Sets one annotation of an object that another controller made for a child of ours, as a Deployment's pods are.
@@ -259,32 +311,27 @@ impl Applier {
         Ok(true)
     }
 
-    fn is_current<K: Object>(&self, live: &K, live_json: &Value, desired: &Value, hash: &str) -> bool {
-        if applied_hash(live) != Some(hash) {
+    fn is_current<K: Object>(&self, live: &K, live_json: &Value, wanted: &Wanted) -> bool {
+        if applied_hash(live) != Some(wanted.hash.as_str()) {
             return false;
         }
-        if covers::covers(live_json, desired) {
+        if covers::covers(live_json, &wanted.json) {
             return true;
         }
         let Some(uid) = &live.meta().uid else { return false };
         let normalised = self.normalised.lock().unwrap_or_else(PoisonError::into_inner);
         normalised
             .get(uid)
-            .is_some_and(|(wanted, got)| wanted == hash && *got == essence(live_json))
+            .is_some_and(|(hash, got)| *hash == wanted.hash && *got == essence(live_json))
     }
 
-    fn remember<K: Object>(
-        &self,
-        applied: &K,
-        desired: &Value,
-        hash: String,
-    ) -> Result<(), serde_json::Error> {
+    fn remember<K: Object>(&self, applied: &K, wanted: &Wanted) -> Result<(), serde_json::Error> {
         let Some(uid) = applied.meta().uid.clone() else {
             return Ok(());
         };
         let applied = serde_json::to_value(applied)?;
         let mut normalised = self.normalised.lock().unwrap_or_else(PoisonError::into_inner);
-        if covers::covers(&applied, desired) {
+        if covers::covers(&applied, &wanted.json) {
             normalised.remove(&uid);
             return Ok(());
         }
@@ -292,56 +339,17 @@ impl Applier {
         if normalised.len() >= NORMALISED_LIMIT {
             normalised.clear();
         }
-        normalised.insert(uid, (hash, essence(&applied)));
+        normalised.insert(uid, (wanted.hash.clone(), essence(&applied)));
         Ok(())
     }
 }
 
-/// What is sent for `desired`, and its hash.
-fn render<K: Object>(desired: &K) -> Result<(Value, String), serde_json::Error> {
-    let mut json = serde_json::to_value(desired)?;
-    json["apiVersion"] = json!(K::api_version(&()));
-    json["kind"] = json!(K::kind(&()));
-    if let Some(object) = json.as_object_mut() {
-        object.remove("status");
+fn encode_error<K: Object>(key: &ObjectKey, source: serde_json::Error) -> ApplyError {
+    ApplyError::Encode {
+        kind: K::kind(&()).into_owned(),
+        key: key.clone(),
+        source,
     }
-    if let Some(metadata) = json.get_mut("metadata").and_then(Value::as_object_mut) {
-        for of_the_server in [
-            "uid",
-            "resourceVersion",
-            "generation",
-            "creationTimestamp",
-            "managedFields",
-        ] {
-            metadata.remove(of_the_server);
-        }
-    }
-    let hash = hash(&json);
-    json["metadata"]["annotations"][APPLIED] = json!(hash);
-    Ok((json, hash))
-}
-
-/// A live object without what changes when nobody changes it.
-fn essence(live: &Value) -> String {
-    let mut live = live.clone();
-    if let Some(object) = live.as_object_mut() {
-        object.remove("status");
-    }
-    if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
-        for volatile in ["resourceVersion", "generation", "managedFields"] {
-            metadata.remove(volatile);
-        }
-    }
-    hash(&live)
-}
-
-fn hash(json: &Value) -> String {
-    let digest = Sha256::digest(json.to_string());
-    // 64 bits are plenty to tell one version of an object from another.
-    digest
-        .iter()
-        .take(8)
-        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn applied_hash<K: Object>(object: &K) -> Option<&str> {
@@ -397,29 +405,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_names_its_kind_and_carries_its_hash() {
-        let (json, hash) = render(&config_map(Some("1"))).unwrap();
-        assert_eq!(
-            (json["apiVersion"].as_str(), json["kind"].as_str()),
-            (Some("v1"), Some("ConfigMap"))
-        );
-        assert_eq!(json["metadata"]["annotations"][APPLIED], hash.as_str());
-        assert_eq!(hash.len(), 16);
-    }
-
-    #[test]
-    fn the_hash_depends_on_what_is_desired_alone() {
-        let mut changed = config_map(None);
-        changed.data = Some([("a".to_owned(), "b".to_owned())].into());
-        let mut seen = config_map(None);
-        seen.metadata.resource_version = Some("7".into());
-        seen.metadata.uid = Some("1".into());
-        let hash = |object: &ConfigMap| render(object).unwrap().1;
-        assert_ne!(hash(&config_map(None)), hash(&changed));
-        assert_eq!(hash(&config_map(None)), hash(&seen));
-    }
-
-    #[test]
     fn an_object_of_another_owner_or_of_nobody_is_refused_and_named() {
         let key = ObjectKey::namespaced("ns", "a");
         let desired = config_map(Some("1"));
@@ -432,17 +417,5 @@ mod tests {
             "{error}"
         );
         assert!(check_ours(&desired, &config_map(None), &key).is_err());
-    }
-
-    #[test]
-    fn the_essence_of_an_object_is_what_somebody_wrote() {
-        let with = |version: &str, value: &str| {
-            let mut object = config_map(None);
-            object.metadata.resource_version = Some(version.into());
-            object.data = Some([("a".to_owned(), value.to_owned())].into());
-            essence(&serde_json::to_value(object).unwrap())
-        };
-        assert_eq!(with("1", "x"), with("2", "x"));
-        assert_ne!(with("1", "x"), with("1", "y"));
     }
 }
