@@ -226,7 +226,7 @@ fn ending(pod: &Pod) -> Option<(i32, String)> {
     states(pod).find_map(ended).or_else(of_pod)
 }
 
-/// Why a pod does not run yet, in Kubernetes' words. Pods that are only being made say nothing.
+/// Why a pod does not run yet, in Kubernetes' words.
 pub fn waiting(pod: &Pod) -> Option<String> {
     let unscheduled = pod
         .status
@@ -238,10 +238,7 @@ pub fn waiting(pod: &Pod) -> Option<String> {
         });
     let waits = |(name, state): (&str, &ContainerState)| {
         let waiting = state.waiting.as_ref()?;
-        let reason = waiting
-            .reason
-            .as_deref()
-            .filter(|reason| *reason != "PodInitializing");
+        let reason = waiting.reason.as_deref();
         reason.map(|reason| {
             format!(
                 "container {name}: {}",
@@ -252,9 +249,10 @@ pub fn waiting(pod: &Pod) -> Option<String> {
     unscheduled.or_else(|| states(pod).find_map(waits))
 }
 
-/// Whether this is what every pod waits for in its first seconds, and for ever when a volume cannot be mounted.
+/// Whether this is what every pod waits for in its first seconds, and for ever when a volume cannot be mounted. A container behind an
+/// init container says `PodInitializing`, and so does an init container itself.
 pub fn is_being_made(why: &str) -> bool {
-    why.contains("ContainerCreating")
+    why.contains("ContainerCreating") || why.contains("PodInitializing")
 }
 
 fn words(reason: Option<&str>, message: Option<&str>) -> String {

@@ -171,7 +171,7 @@ fn a_running_check_tells_what_it_waits_for(#[case] status: Value, #[case] expect
 #[test]
 fn a_pod_that_is_being_made_is_worth_a_word_only_after_a_while() {
     let creating = json!({"initContainerStatuses": [{"name": "install", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-        "state": {"waiting": {"reason": "ContainerCreating"}}}]});
+        "state": {"waiting": {"reason": "PodInitializing"}}}]});
     let now = |second| verdict(vec![job(1, json!([]))], vec![pod(1, creating.clone())], second);
     let running = |look, waiting: Option<&str>| Verdict::Running {
         job: format!("edge-check-{KEY}-1"),
@@ -180,10 +180,7 @@ fn a_pod_that_is_being_made_is_worth_a_word_only_after_a_while() {
         waiting: waiting.map(str::to_owned),
     };
     assert_eq!(now(19), running(20, None));
-    assert_eq!(
-        now(20),
-        running(180, Some("container install: ContainerCreating"))
-    );
+    assert_eq!(now(20), running(180, Some("container install: PodInitializing")));
 }
 
 #[test]

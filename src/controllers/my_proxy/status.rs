@@ -271,9 +271,13 @@ fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
 }
 
 fn progressing(conditions: &mut Conditions, seen: &Seen<'_>) {
-    let checking = seen
-        .plan
-        .is_ok_and(|plan| matches!(plan.verdict, Verdict::Due { .. } | Verdict::Running { .. }));
+    // Only the first attempt gets on; those after it make sure that nothing changed.
+    let checking = seen.plan.is_ok_and(|plan| {
+        matches!(
+            plan.verdict,
+            Verdict::Due { attempt: 1 } | Verdict::Running { attempt: 1, .. }
+        )
+    });
     let (state, reason, message) = match seen.deployment {
         _ if seen.failure.is_some() => (State::False, "Blocked", "a child could not be written".to_owned()),
         Some(deployment) if is_stalled(deployment) => {
