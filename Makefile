@@ -23,7 +23,7 @@ export CLUSTER REGISTRY CONTAINER_TOOL
 TARGET    := x86_64-unknown-linux-gnu
 ROADSTEAD := cargo run --quiet --
 # Which tests need what: an API server, the upstream tools, the local cluster (e2e), or nothing
-API_FILES   := $(wildcard tests/*_apiserver.rs tests/runtime_*.rs)
+API_FILES   := $(wildcard tests/*_apiserver.rs tests/runtime_*.rs) tests/nginx_agent.rs
 JUDGE_FILES := tests/opm_judge.rs
 PURE_FILES  := $(filter-out $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
 flags        = $(patsubst tests/%.rs,--test %,$(1))
@@ -48,7 +48,7 @@ test: check ## Every promise once: pure, on a real API server, end to end on the
 	@hack/stage "cluster programs" hack/cluster/cluster programs
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
-	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
+	@hack/stage "API server and nginx" cargo test --quiet $(call flags,$(API_FILES))
 	@hack/stage "end to end"   hack/e2e
 soak: ## Figures with repetitions: make soak PART=all|lease|proxy|olm RUNS=5; written to docs/figures/
 	@hack/soak

@@ -482,6 +482,10 @@ fn end_nginx(folder: &Path) {
 }
 
 fn command(folder: &Path, ports: &[u16; 3]) -> Command {
+    assert!(
+        Path::new(NGINX).exists(),
+        "no {NGINX} to test with: run 'hack/cluster/cluster programs', or install nginx-light"
+    );
     let mut command = Command::new(env!("CARGO_BIN_EXE_roadstead"));
     let path = |name: &str| -> PathBuf { folder.join(name) };
     command.args(["instance", "nginx", "--nginx", NGINX]);

@@ -20,6 +20,7 @@ DEBIAN_PACKAGES=(
   "gcc /usr/bin/gcc"
   "libc6-dev /usr/lib/x86_64-linux-gnu/libc.a"
   "openssl /usr/bin/openssl"
+  "nginx-light /usr/sbin/nginx"
   "curl /usr/bin/curl"
   "jq /usr/bin/jq"
   "iproute2 /usr/sbin/ip"
