@@ -338,7 +338,9 @@ fn lease(election: &Election, config: &Config, instance: &str) -> Result<Option<
         retry_period: election.retry_period,
         ..LeaseConfig::new(namespace, &election.lease_name, identity)
     };
-    lease.validate().map_err(|error| error.to_string())?;
+    lease
+        .validate()
+        .map_err(|error| format!("--{}: {error}", error.field().replace(' ', "-")))?;
     Ok(Some(lease))
 }
 

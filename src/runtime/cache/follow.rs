@@ -219,3 +219,105 @@ impl<K: Object> Follower<K> {
             .unwrap_or_else(PoisonError::into_inner) = error;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::client::Clients;
+    use crate::runtime::lease::Leadership;
+    use crate::runtime::metrics::RuntimeMetrics;
+    use crate::telemetry::metrics::Metrics;
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+
+    /// Lists get the next of `lists`, watches find out that the server has forgotten where they were; without a list there is no answer.
+    fn server(lists: Vec<Value>) -> Client {
+        let lists = Arc::new(Mutex::new(lists.into_iter()));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+            let gone = json!({"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": 410, "message": "gone", "reason": "Expired"}});
+            let answer = if is_watch {
+                Some(gone)
+            } else {
+                lists.lock().unwrap().next()
+            };
+            async move {
+                let Some(answer) = answer else {
+                    return std::future::pending().await;
+                };
+                let code = answer["code"]
+                    .as_u64()
+                    .map_or(200, |code| u16::try_from(code).unwrap());
+                let body = Full::new(Bytes::from(format!("{answer}\n")));
+                Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap())
+            }
+        });
+        let metrics = RuntimeMetrics::register(&Metrics::new());
+        Clients::over(
+            service,
+            Leadership::unneeded(),
+            Duration::from_secs(3_600),
+            &metrics,
+        )
+        .fenced
+    }
+
+    fn list(version: &str, names: &[&str]) -> Value {
+        let item = |name: &&str| json!({"metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1"}});
+        let items: Vec<Value> = names.iter().map(item).collect();
+        json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": version}, "items": items})
+    }
+
+    fn follow(lists: Vec<Value>) -> (Cache<ConfigMap>, WatchedCache<ConfigMap>) {
+        let cache = Cache::<ConfigMap>::empty();
+        let source = WatchedCache {
+            cache: cache.clone(),
+            watch: Watch::all(),
+        };
+        tokio::spawn(source.follow(server(lists), Vec::new(), "test"));
+        (cache, source)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_deleted_while_nobody_watched_is_told_after_the_next_list() {
+        let (cache, source) = follow(vec![list("10", &["a", "b"]), list("20", &["b", "c"])]);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let changes = Arc::clone(&told);
+        cache.on_change(move |change| {
+            let name = change
+                .sides()
+                .next()
+                .and_then(|object| object.metadata.name.clone())
+                .unwrap_or_default();
+            changes.lock().unwrap().push((name, change.new.is_some()));
+        });
+        source.synced().await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let expected =
+            [("a", true), ("b", true), ("c", true), ("a", false)].map(|(name, is)| (name.to_owned(), is));
+        assert_eq!(
+            *told.lock().unwrap(),
+            expected,
+            "b has not changed, so it is told of once"
+        );
+        assert_eq!(cache.len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_fails_is_tried_again_and_says_why_meanwhile() {
+        let forbidden = json!({"kind": "Status", "status": "Failure", "code": 403, "message": "not allowed", "reason": "Forbidden"});
+        let (cache, source) = follow(vec![forbidden.clone(), forbidden, list("10", &["a"])]);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(!source.is_synced());
+        assert!(source.last_error().unwrap().contains("not allowed"));
+        source.synced().await;
+        assert!(source.is_synced());
+        assert_eq!(cache.len(), 1);
+    }
+}

@@ -67,6 +67,13 @@ pub struct InvalidLease {
     accepted: String,
 }
 
+impl InvalidLease {
+    /// Which time it is, in words: `renew deadline`.
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
 impl LeaseConfig {
     /// A lease with client-go's times: 15, 10 and 2 seconds.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
