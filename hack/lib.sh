@@ -82,3 +82,18 @@ build_and_push() {
     "$CONTAINER_TOOL" push "$ref"
   fi
 }
+
+# make_bundle VERSION FOLDER [CATALOG]: the bundle of one version, and the Dockerfile of its image, in FOLDER. What the
+# version replaces is looked up in CATALOG.
+make_bundle() {
+  ./dist/roadstead bundle generate --version "$1" --image "$REGISTRY/roadstead-operator:v$1" \
+    --catalog "${3:-$2/none}" --output "$2/bundle"
+}
+
+# add_to_catalog VERSION FOLDER CATALOG [OPTION...]: adds the bundle in FOLDER to the catalog
+add_to_catalog() {
+  local version=$1 folder=$2 catalog=$3
+  shift 3
+  ./dist/roadstead catalog generate --bundle "$folder/bundle" --bundle-image "$REGISTRY/roadstead-bundle:v$version" \
+    --output "$catalog" "$@"
+}

@@ -1,0 +1,192 @@
+//! The state that explains a failure: what OLM says, why pods wait, what the operator logged.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams, LogParams};
+use serde_json::Value;
+
+use crate::objects::{CATALOG_SOURCE, CSV, INSTALL_PLAN, Kind, MY_PROXY, OPERATOR_GROUP, SUBSCRIPTION};
+use crate::world::{OPERATORS, World};
+
+/// The most Events and log lines that are printed.
+const EVENTS: usize = 12;
+const LINES: i64 = 12;
+/// The most characters of one line.
+const WIDTH: usize = 400;
+
+/// Prints the state of the operator's namespace and of the scenarios' own.
+pub async fn print(world: &World) {
+    for (kind, fields) in [
+        (
+            CATALOG_SOURCE,
+            &[
+                "/spec/image",
+                "/status/connectionState/lastObservedState",
+                "/status/message",
+            ][..],
+        ),
+        (OPERATOR_GROUP, &["/spec", "/status/namespaces"]),
+        (
+            SUBSCRIPTION,
+            &[
+                "/spec/channel",
+                "/status/state",
+                "/status/installedCSV",
+                "/status/currentCSV",
+                "/status/conditions",
+            ],
+        ),
+        (
+            INSTALL_PLAN,
+            &[
+                "/spec/clusterServiceVersionNames",
+                "/spec/approved",
+                "/status/phase",
+                "/status/message",
+                "/status/conditions",
+            ],
+        ),
+        (CSV, &["/status/phase", "/status/reason", "/status/message"]),
+    ] {
+        objects(world, kind, OPERATORS, fields).await;
+    }
+    let namespaces: Vec<String> = world
+        .list_everywhere(MY_PROXY, "")
+        .await
+        .unwrap_or_default()
+        .iter()
+        .filter_map(ResourceExt::namespace)
+        .chain([OPERATORS.to_owned(), "roadstead-system".to_owned()])
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    for namespace in &namespaces {
+        objects(
+            world,
+            MY_PROXY,
+            namespace,
+            &["/metadata/deletionTimestamp", "/spec", "/status"],
+        )
+        .await;
+        pods(world, namespace).await;
+        events(world, namespace).await;
+    }
+}
+
+async fn objects(world: &World, kind: Kind, namespace: &str, fields: &[&str]) {
+    for object in world.list(kind, namespace, "").await.unwrap_or_default() {
+        let shown: Vec<String> = fields
+            .iter()
+            .filter_map(|field| Some(format!("{field}={}", shown(&object, field)?)))
+            .collect();
+        println!(
+            "    | {} {namespace}/{}: {}",
+            kind.kind,
+            object.name_any(),
+            shown.join(" ")
+        );
+    }
+}
+
+fn shown(object: &DynamicObject, pointer: &str) -> Option<String> {
+    if let Some(field) = pointer.strip_prefix("/metadata/") {
+        let metadata = serde_json::to_value(&object.metadata).ok()?;
+        return metadata.get(field).map(ToString::to_string);
+    }
+    object.data.pointer(pointer).map(|value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+async fn pods(world: &World, namespace: &str) {
+    let api: Api<Pod> = Api::namespaced(world.client.clone(), namespace);
+    let Ok(list) = api.list(&ListParams::default()).await else {
+        return;
+    };
+    for pod in list.items {
+        let name = pod.name_any();
+        let Some(status) = &pod.status else { continue };
+        let statuses = status
+            .init_container_statuses
+            .iter()
+            .flatten()
+            .chain(status.container_statuses.iter().flatten());
+        let containers: Vec<String> = statuses.map(container).collect();
+        let phase = status.phase.as_deref().unwrap_or("-");
+        println!("    | Pod {namespace}/{name}: {phase} {}", containers.join(", "));
+        let restarted = status
+            .container_statuses
+            .iter()
+            .flatten()
+            .any(|it| it.restart_count > 0);
+        if name.starts_with("roadstead-operator-") || phase == "Failed" || restarted {
+            log(&api, &name, false).await;
+            if restarted {
+                log(&api, &name, true).await;
+            }
+        }
+    }
+}
+
+fn container(status: &ContainerStatus) -> String {
+    let state = status.state.as_ref();
+    let waiting = state.and_then(|it| it.waiting.as_ref());
+    let ended = state.and_then(|it| it.terminated.as_ref());
+    let text = match (waiting, ended) {
+        (Some(waiting), _) => format!(
+            "waits: {} {}",
+            waiting.reason.as_deref().unwrap_or("-"),
+            waiting.message.as_deref().unwrap_or_default()
+        ),
+        (_, Some(ended)) => format!(
+            "ended with {}: {} {}",
+            ended.exit_code,
+            ended.reason.as_deref().unwrap_or("-"),
+            ended.message.as_deref().unwrap_or_default()
+        ),
+        _ if status.ready => "ready".to_owned(),
+        _ => "runs, not ready".to_owned(),
+    };
+    format!("{} {text} (restarts {})", status.name, status.restart_count)
+}
+
+async fn log(pods: &Api<Pod>, name: &str, previous: bool) {
+    let params = LogParams {
+        tail_lines: Some(LINES),
+        previous,
+        ..LogParams::default()
+    };
+    if let Ok(text) = pods.logs(name, &params).await {
+        for line in text.lines() {
+            let shown: String = line.chars().take(WIDTH).collect();
+            println!("    |   {}{shown}", if previous { "(before) " } else { "" });
+        }
+    }
+}
+
+async fn events(world: &World, namespace: &str) {
+    let api: Api<Event> = Api::namespaced(world.client.clone(), namespace);
+    let Ok(list) = api.list(&ListParams::default()).await else {
+        return;
+    };
+    let mut warnings: Vec<Event> = list
+        .items
+        .into_iter()
+        .filter(|it| it.type_.as_deref() == Some("Warning"))
+        .collect();
+    warnings.sort_by_key(|it| {
+        it.last_timestamp
+            .clone()
+            .or_else(|| it.metadata.creation_timestamp.clone())
+    });
+    for event in warnings.iter().rev().take(EVENTS).rev() {
+        println!(
+            "    | Warning {namespace} {}/{}: {}: {}",
+            event.involved_object.kind.as_deref().unwrap_or("-"),
+            event.involved_object.name.as_deref().unwrap_or("-"),
+            event.reason.as_deref().unwrap_or("-"),
+            event.message.as_deref().unwrap_or_default()
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! What a user of OLM does and sees: catalog, group, subscription, plans, CSVs.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, DynamicObject, ListParams};
+use serde_json::{Value, json};
+
+use crate::catalog;
+use crate::objects::{
+    CATALOG_SOURCE, CSV, DEPLOYMENT, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION, names, text,
+};
+use crate::operator;
+use crate::outcome::Outcome;
+use crate::wait::{Seen, until};
+use crate::world::{OPERATORS, World};
+
+/// The package, and the name of the Subscription, the CatalogSource and the OperatorGroup of these tests.
+pub const PACKAGE: &str = "roadstead";
+/// The name that installations of OLM, and config/olm, give the group of this namespace.
+pub const GROUP: &str = "global-operators";
+/// From a Subscription, or from an approval, to a CSV that succeeded: catalog poll, unpack Job, rollout.
+pub const INSTALL: Duration = Duration::from_secs(120);
+/// What OLM does without starting a pod.
+pub const SOON: Duration = Duration::from_secs(45);
+
+/// How an upgrade is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval {
+    Automatic,
+    Manual,
+}
+
+/// What is asked of OLM.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    pub channel: &'a str,
+    /// The version to begin with; the head of the channel where there is none.
+    pub starting: Option<&'a str>,
+    pub approval: Approval,
+}
+
+impl<'a> Wish<'a> {
+    pub fn automatic(channel: &'a str) -> Self {
+        Self {
+            channel,
+            starting: None,
+            approval: Approval::Automatic,
+        }
+    }
+
+    pub fn manual(channel: &'a str, starting: &'a str) -> Self {
+        Self {
+            channel,
+            starting: Some(starting),
+            approval: Approval::Manual,
+        }
+    }
+}
+
+pub fn csv_name(version: &str) -> String {
+    format!("{PACKAGE}.v{version}")
+}
+
+/// No operator, no Subscription, no object of an earlier scenario; the catalog is there with the first publication,
+/// and the group selects all namespaces.
+pub async fn fresh(world: &World) -> Outcome {
+    clean(world).await?;
+    operator_group(world, None).await?;
+    catalog::provide(world).await
+}
+
+/// Removes what an earlier scenario installed and made; keeps the catalog.
+pub async fn clean(world: &World) -> Outcome {
+    world.remove_namespaces().await?;
+    uninstall(world).await?;
+    // Plans have the Subscription as owner, but the collector may be slow, and a plan left over would be approved or used again
+    world
+        .api(INSTALL_PLAN, OPERATORS)
+        .delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await?;
+    Ok(())
+}
+
+/// Deletes the Subscription and the CSVs, as README.md says, and waits until OLM has taken the operator away.
+pub async fn uninstall(world: &World) -> Outcome {
+    world
+        .kubectl("-n operators delete subscription roadstead --ignore-not-found")
+        .await?;
+    world
+        .kubectl("-n operators delete csv -l operators.coreos.com/roadstead.operators --ignore-not-found --timeout=60s")
+        .await?;
+    // A CSV that OLM had no time to label
+    for csv in names(&world.list(CSV, OPERATORS, "").await?) {
+        if csv.starts_with(PACKAGE) {
+            world.delete(CSV, OPERATORS, &csv).await?;
+            world.wait_gone(CSV, OPERATORS, &csv, SOON).await?;
+        }
+    }
+    world.wait_gone(DEPLOYMENT, OPERATORS, operator::NAME, SOON).await
+}
+
+/// The one OperatorGroup of the operator's namespace; `None` selects all namespaces.
+pub async fn operator_group(world: &World, targets: Option<&[&str]>) -> Outcome {
+    for group in names(&world.list(OPERATOR_GROUP, OPERATORS, "").await?) {
+        world.delete(OPERATOR_GROUP, OPERATORS, &group).await?;
+        world.wait_gone(OPERATOR_GROUP, OPERATORS, &group, SOON).await?;
+    }
+    let spec = targets.map_or_else(|| json!({}), |targets| json!({"targetNamespaces": targets}));
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": GROUP}, "spec": spec,
+    });
+    world.apply(OPERATORS, group).await?;
+    Ok(())
+}
+
+/// Creates the Subscription.
+pub async fn subscribe(world: &World, wish: Wish<'_>) -> Outcome {
+    let approval = match wish.approval {
+        Approval::Automatic => "Automatic",
+        Approval::Manual => "Manual",
+    };
+    let mut spec = json!({
+        "name": PACKAGE,
+        "channel": wish.channel,
+        "source": PACKAGE,
+        "sourceNamespace": OPERATORS,
+        "installPlanApproval": approval,
+        "config": {"env": [{"name": "RELATED_IMAGE_NGINX", "value": world.settings.nginx}]},
+    });
+    if let Some(version) = wish.starting {
+        spec["startingCSV"] = json!(csv_name(version));
+    }
+    let subscription = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": PACKAGE}, "spec": spec,
+    });
+    world.apply(OPERATORS, subscription).await?;
+    Ok(())
+}
+
+/// The operator at this version, however it came about; uses what is there if it is that and well.
+pub async fn installed(world: &World, version: &str) -> Outcome {
+    if is_well(world, version).await? {
+        world.remove_namespaces().await?;
+        return operator::ready(world, OPERATORS).await;
+    }
+    fresh(world).await?;
+    install(world, Wish::manual("candidate", version), version).await
+}
+
+/// Subscribes, approves if need be, and waits until the version's operator leads.
+pub async fn install(world: &World, wish: Wish<'_>, version: &str) -> Outcome {
+    subscribe(world, wish).await?;
+    if wish.approval == Approval::Manual {
+        approve(world, version).await?;
+    }
+    succeeded(world, version).await?;
+    operator::ready(world, OPERATORS).await
+}
+
+/// Whether the Subscription is there with this channel and approves by itself.
+pub async fn follows(world: &World, channel: &str) -> Outcome<bool> {
+    let subscription = world.find(SUBSCRIPTION, OPERATORS, PACKAGE).await?;
+    Ok(subscription.is_some_and(|it| {
+        text(&it, "/spec/channel") == channel && text(&it, "/spec/installPlanApproval") == "Automatic"
+    }))
+}
+
+/// Whether this version, and no other, is installed and succeeded.
+pub async fn is_well(world: &World, version: &str) -> Outcome<bool> {
+    let csvs = world.list(CSV, OPERATORS, "").await?;
+    let ours: Vec<&DynamicObject> = csvs
+        .iter()
+        .filter(|csv| {
+            csv.metadata
+                .name
+                .as_deref()
+                .is_some_and(|name| name.starts_with(PACKAGE))
+        })
+        .collect();
+    let [csv] = ours[..] else { return Ok(false) };
+    Ok(csv.metadata.name.as_deref() == Some(&csv_name(version))
+        && csv.metadata.deletion_timestamp.is_none()
+        && text(csv, "/status/phase") == "Succeeded"
+        && world.find(SUBSCRIPTION, OPERATORS, PACKAGE).await?.is_some())
+}
+
+/// Waits until the CSV of the version has this phase, and returns the CSV.
+pub async fn phase(world: &World, version: &str, wanted: &str, limit: Duration) -> Outcome<DynamicObject> {
+    until(
+        format!("CSV {} to be {wanted}", csv_name(version)),
+        limit,
+        || async {
+            let csv = world.get(CSV, OPERATORS, &csv_name(version)).await?;
+            let phase = text(&csv, "/status/phase").to_owned();
+            let instead = format!(
+                "{phase} ({}: {})",
+                text(&csv, "/status/reason"),
+                text(&csv, "/status/message")
+            );
+            Ok(Seen::when(phase == wanted, csv, instead))
+        },
+    )
+    .await
+}
+
+pub async fn succeeded(world: &World, version: &str) -> Outcome {
+    phase(world, version, "Succeeded", INSTALL).await.map(drop)
+}
+
+/// Waits for an InstallPlan that would install the version and waits for approval.
+pub async fn waiting_plan(world: &World, version: &str) -> Outcome<DynamicObject> {
+    until(
+        format!("an InstallPlan for {} to ask for approval", csv_name(version)),
+        INSTALL,
+        || async {
+            let mut plans = world.list(INSTALL_PLAN, OPERATORS, "").await?;
+            let seen: Vec<String> = plans.iter().map(describe_plan).collect();
+            plans.retain(|plan| text(plan, "/status/phase") == "RequiresApproval" && installs(plan, version));
+            Ok(plans
+                .pop()
+                .map_or_else(|| Seen::NotYet(format!("plans: {seen:?}")), Seen::There))
+        },
+    )
+    .await
+}
+
+/// Approves the InstallPlan of the version, once it asks for it.
+pub async fn approve(world: &World, version: &str) -> Outcome {
+    let plan = waiting_plan(world, version).await?;
+    let name = plan.metadata.name.unwrap_or_default();
+    world
+        .merge(
+            INSTALL_PLAN,
+            OPERATORS,
+            &name,
+            json!({"spec": {"approved": true}}),
+        )
+        .await?;
+    Ok(())
+}
+
+fn installs(plan: &DynamicObject, version: &str) -> bool {
+    let named = plan
+        .data
+        .pointer("/spec/clusterServiceVersionNames")
+        .and_then(Value::as_array);
+    named.is_some_and(|names| names.iter().any(|name| *name == csv_name(version)))
+}
+
+fn describe_plan(plan: &DynamicObject) -> String {
+    let named = plan
+        .data
+        .pointer("/spec/clusterServiceVersionNames")
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    format!(
+        "{named} {} {}",
+        text(plan, "/status/phase"),
+        text(plan, "/status/message")
+    )
+}
+
+/// Waits until the catalog's server answers OLM.
+pub async fn catalog_ready(world: &World) -> Outcome {
+    until("the CatalogSource to be READY", INSTALL, || async {
+        let source = world.get(CATALOG_SOURCE, OPERATORS, PACKAGE).await?;
+        let state = text(&source, "/status/connectionState/lastObservedState").to_owned();
+        Ok(Seen::equal(&state.as_str(), &"READY"))
+    })
+    .await
+}

@@ -1,0 +1,35 @@
+//! The promises, in the order in which they are checked.
+
+use crate::runner::{Scenario, scenario};
+
+mod config;
+mod figures;
+mod install;
+mod security;
+mod serving;
+mod status;
+mod uninstall;
+mod upgrade;
+mod without_olm;
+
+/// Those that share an installation stand together; the memory of all of them comes last.
+pub const ALL: &[Scenario] = &[
+    scenario!(install::a_subscription_leads_to_a_csv_that_succeeded),
+    scenario!(security::operator_and_proxy_run_where_the_restricted_standard_is_enforced),
+    scenario!(config::what_the_api_refuses_never_reaches_the_operator),
+    scenario!(config::a_refused_configuration_keeps_the_last_good_one_serving_and_names_the_reason),
+    scenario!(config::a_new_proxy_with_a_refused_configuration_starts_no_pod_until_it_is_mended),
+    scenario!(status::pod_names_follow_deletion_and_scaling),
+    scenario!(status::a_second_reconcile_writes_nothing),
+    scenario!(serving::no_request_fails_through_a_reload_a_rolling_update_and_scaling),
+    scenario!(upgrade::a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails),
+    scenario!(upgrade::a_starting_csv_and_manual_approval_go_back_while_objects_serve),
+    scenario!(uninstall::without_the_operator_everything_serves_and_deletions_wait_for_it),
+    scenario!(install::starting_csv_and_manual_approval_wait_for_the_user),
+    scenario!(upgrade::a_switch_to_another_channel_upgrades),
+    scenario!(upgrade::an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_work_and_says_so),
+    scenario!(install::an_operator_group_with_target_namespaces_is_refused),
+    scenario!(uninstall::the_documented_order_removes_everything),
+    scenario!(without_olm::the_manifests_install_an_operator_that_survives_its_leader),
+    scenario!(figures::the_operator_stays_within_30_mib_through_the_whole_run),
+];

@@ -1,0 +1,176 @@
+//! Without the operator, and without anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::ResourceExt;
+
+use crate::objects::{self, CONFIG_MAP, CRD, DEPLOYMENT, Kind, MY_PROXY, NAMESPACE, PDB, POD, SERVICE};
+use crate::olm::{self, SOON, Wish};
+use crate::outcome::{Failure, Outcome, ensure};
+use crate::proxy::Proxy;
+use crate::wait::{Seen, throughout, until};
+use crate::world::World;
+
+/// Removes everything, one command a line and in this order: README.md, "Uninstall".
+const FULL_REMOVAL: &[&str] = &[
+    "delete myproxies --all --all-namespaces --timeout=60s",
+    "-n operators delete subscription roadstead",
+    "-n operators delete csv -l operators.coreos.com/roadstead.operators --timeout=60s",
+    "delete crd myproxies.roadstead.dev --timeout=60s",
+    "-n operators delete catalogsource roadstead --timeout=60s",
+    "-n operators delete operatorgroup global-operators --timeout=60s",
+    "delete operators.operators.coreos.com roadstead.operators --timeout=60s",
+];
+
+pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.1.0").await?;
+    let proxy = Proxy::serving(&world, "uninstall").await?;
+    let pods = proxy.pods().await?;
+    olm::uninstall(&world).await?;
+
+    throughout(
+        "objects and answers without an operator",
+        Duration::from_secs(5),
+        || async {
+            proxy.serves().await?;
+            for (kind, name) in [
+                (CRD, "myproxies.roadstead.dev"),
+                (MY_PROXY, proxy.name),
+                (SERVICE, proxy.name),
+                (DEPLOYMENT, proxy.name),
+                (PDB, proxy.name),
+            ] {
+                world.get(kind, &proxy.namespace, name).await?;
+            }
+            let now = proxy.pods().await?;
+            Ok(Seen::when(
+                now.keys().eq(pods.keys()),
+                (),
+                format!("pods were {:?}, are {:?}", pods.keys(), now.keys()),
+            ))
+        },
+    )
+    .await?;
+
+    world.delete(MY_PROXY, &proxy.namespace, proxy.name).await?;
+    throughout(
+        "the deleted proxy, held by its finalizer",
+        Duration::from_secs(5),
+        || async {
+            let held = proxy.get().await?;
+            ensure!(
+                held.metadata.deletion_timestamp.is_some(),
+                "it is not being deleted"
+            );
+            ensure!(
+                held.finalizers().iter().any(|it| it == "roadstead.dev/cleanup"),
+                "its finalizer is gone"
+            );
+            proxy.serves().await?;
+            Ok(Seen::There(()))
+        },
+    )
+    .await?;
+
+    olm::install(&world, Wish::manual("candidate", "0.1.0"), "0.1.0").await?;
+    world
+        .wait_gone(MY_PROXY, &proxy.namespace, proxy.name, SOON)
+        .await?;
+    until("what the proxy had to be collected", SOON, || async {
+        let mut left = Vec::new();
+        for kind in [DEPLOYMENT, SERVICE, CONFIG_MAP, PDB, POD] {
+            let objects = world
+                .list(kind, &proxy.namespace, "app.kubernetes.io/managed-by=roadstead")
+                .await?;
+            left.extend(
+                objects::names(&objects)
+                    .into_iter()
+                    .map(|name| format!("{}/{name}", kind.kind)),
+            );
+        }
+        Ok(Seen::when(left.is_empty(), (), format!("{left:?}")))
+    })
+    .await
+}
+
+pub async fn the_documented_order_removes_everything(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.1.0").await?;
+    let proxy = Proxy::serving(&world, "removal").await?;
+    let documented = documented_commands(&world)?;
+    ensure!(
+        documented
+            == FULL_REMOVAL
+                .iter()
+                .map(|it| without_timeout(it))
+                .collect::<Vec<_>>(),
+        "README.md, \"Uninstall\", lists other commands than these tests run: {documented:#?}"
+    );
+    for command in FULL_REMOVAL {
+        world.kubectl(command).await?;
+    }
+    let own = proxy.namespace.clone();
+    until("nothing of ours to be left", SOON, || async {
+        let left = leftovers(&world, &own).await?;
+        Ok(Seen::when(left.is_empty(), (), format!("{left:#?}")))
+    })
+    .await
+}
+
+/// The commands after "To remove everything" in README.md, without `kubectl` and comments.
+fn documented_commands(world: &World) -> Outcome<Vec<String>> {
+    let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
+    let block = readme
+        .split_once("To remove everything, in this order")
+        .and_then(|(_, rest)| rest.split("```").nth(1))
+        .ok_or_else(|| {
+            Failure::new("README.md lacks a code block after \"To remove everything, in this order\"")
+        })?;
+    let commands = block.lines().filter_map(|line| line.strip_prefix("kubectl "));
+    Ok(commands
+        .map(|line| line.split(" #").next().unwrap_or_default().trim().to_owned())
+        .collect())
+}
+
+fn without_timeout(command: &str) -> String {
+    command.split(" --timeout").next().unwrap_or_default().to_owned()
+}
+
+/// Every object, of all kinds that an installation makes, whose name or label is ours; the scenario's own namespace and
+/// its upstream are not.
+async fn leftovers(world: &World, own: &str) -> Outcome<Vec<String>> {
+    let mut left = Vec::new();
+    for kind in objects::ALL.iter().copied().filter(|kind| *kind != NAMESPACE) {
+        for object in world.list_everywhere(kind, "").await? {
+            if is_ours(kind, &object) && object.namespace().as_deref() != Some(own) {
+                left.push(format!(
+                    "{} {}/{}",
+                    kind.kind,
+                    object.namespace().unwrap_or_default(),
+                    object.name_any()
+                ));
+            }
+        }
+    }
+    for object in world
+        .list(POD, own, "app.kubernetes.io/managed-by=roadstead")
+        .await?
+    {
+        left.push(format!("Pod {own}/{}", object.name_any()));
+    }
+    Ok(left)
+}
+
+fn is_ours(kind: Kind, object: &kube::api::DynamicObject) -> bool {
+    // The namespace of the cluster without OLM is another scenario's
+    if object.namespace().as_deref() == Some("roadstead-system") || kind == NAMESPACE {
+        return false;
+    }
+    let labels = object
+        .labels()
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    labels
+        .chain([object.name_any()])
+        .any(|text| text.contains("roadstead") || text.contains("myprox"))
+}

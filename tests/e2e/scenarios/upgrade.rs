@@ -1,0 +1,216 @@
+//! From one version to another, and back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::ResourceExt;
+use serde_json::json;
+
+use crate::catalog;
+use crate::load::Load;
+use crate::objects::{CSV, SUBSCRIPTION, text};
+use crate::olm::{self, INSTALL, PACKAGE, SOON, Wish};
+use crate::operator;
+use crate::outcome::{Outcome, ensure};
+use crate::proxy::Proxy;
+use crate::wait::{Seen, until};
+use crate::world::{OPERATORS, World};
+
+pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails(
+    world: Arc<World>,
+) -> Outcome {
+    let reusable = olm::is_well(&world, "0.1.0").await? && olm::follows(&world, "stable").await?;
+    if !reusable {
+        olm::fresh(&world).await?;
+        catalog::provide_first(&world).await?;
+        olm::install(&world, Wish::automatic("stable"), "0.1.0").await?;
+    }
+    let proxy = Proxy::serving(&world, "upgrade").await?;
+    let load = Load::start(&proxy).await?;
+
+    let started = Instant::now();
+    catalog::publish_second(&world).await?;
+    olm::succeeded(&world, "0.1.1").await?;
+    world.note(format!(
+        "publication to the next CSV Succeeded {:.1} s",
+        started.elapsed().as_secs_f64()
+    ));
+    operator::ready(&world, OPERATORS).await?;
+    let image = world.image("roadstead-operator", "v0.1.1");
+    ensure!(
+        operator::image(&world, OPERATORS).await? == image,
+        "the operator's image is not {image}"
+    );
+    // The pods of the proxy hold the operator's binary, so they are replaced as well
+    rolled_to(&proxy, &image).await?;
+    proxy.ready().await?;
+    load.finish_without_failures(&world).await
+}
+
+/// Waits until every pod of the proxy was made with this operator image.
+async fn rolled_to(proxy: &Proxy<'_>, image: &str) -> Outcome {
+    until(
+        format!("the pods of the proxy to hold {image}"),
+        INSTALL,
+        || async {
+            let pods = proxy.pods().await?;
+            let images = pods.values().map(|pod| {
+                let first = pod
+                    .spec
+                    .as_ref()
+                    .and_then(|spec| spec.init_containers.as_ref()?.first());
+                first
+                    .and_then(|container| container.image.clone())
+                    .unwrap_or_default()
+            });
+            let images: Vec<String> = images.collect();
+            Ok(Seen::when(
+                images.len() == 2 && images.iter().all(|it| it == image),
+                (),
+                format!("{images:?}"),
+            ))
+        },
+    )
+    .await
+}
+
+pub async fn a_starting_csv_and_manual_approval_go_back_while_objects_serve(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.1.1").await?;
+    let proxy = Proxy::serving(&world, "back").await?;
+    let load = Load::start(&proxy).await?;
+
+    // As README.md says it
+    olm::uninstall(&world).await?;
+    olm::install(&world, Wish::manual("candidate", "0.1.0"), "0.1.0").await?;
+    let image = world.image("roadstead-operator", "v0.1.0");
+    ensure!(
+        operator::image(&world, OPERATORS).await? == image,
+        "the operator's image is not {image}"
+    );
+    rolled_to(&proxy, &image).await?;
+    proxy.ready().await?;
+    load.finish_without_failures(&world).await?;
+
+    // The way forward stays open, and waits
+    olm::waiting_plan(&world, "0.1.1").await?;
+    let next = world.find(CSV, OPERATORS, &olm::csv_name("0.1.1")).await?;
+    ensure!(next.is_none(), "0.1.1 came back without an approval");
+    Ok(())
+}
+
+pub async fn a_switch_to_another_channel_upgrades(world: Arc<World>) -> Outcome {
+    olm::fresh(&world).await?;
+    olm::install(&world, Wish::automatic("first"), "0.1.0").await?;
+    let started = Instant::now();
+    world
+        .merge(
+            SUBSCRIPTION,
+            OPERATORS,
+            PACKAGE,
+            json!({"spec": {"channel": "candidate"}}),
+        )
+        .await?;
+    olm::succeeded(&world, "0.1.1").await?;
+    world.note(format!(
+        "channel switch to the next CSV Succeeded {:.1} s",
+        started.elapsed().as_secs_f64()
+    ));
+    world
+        .wait_gone(CSV, OPERATORS, &olm::csv_name("0.1.0"), SOON)
+        .await?;
+    operator::ready(&world, OPERATORS).await
+}
+
+pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_work_and_says_so(
+    world: Arc<World>,
+) -> Outcome {
+    olm::fresh(&world).await?;
+    olm::install(&world, Wish::manual("broken", "0.1.0"), "0.1.0").await?;
+    let proxy = Proxy::serving(&world, "broken").await?;
+    let before = operator::uids(&operator::pods(&world, OPERATORS).await?);
+
+    olm::approve(&world, "0.1.2").await?;
+    // First OLM waits for the rollout, which does not pass over the old pods: none may be unavailable
+    until("the new CSV to wait for the rollout", SOON, || async {
+        let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.1.2")).await?;
+        let message = text(&csv, "/status/message");
+        let waits = message.contains("waiting for deployment roadstead-operator to become ready");
+        Ok(Seen::when(
+            waits,
+            (),
+            format!("{}: {message}", text(&csv, "/status/phase")),
+        ))
+    })
+    .await?;
+    let old = olm::phase(&world, "0.1.0", "Replacing", SOON).await?;
+    ensure!(
+        old.metadata.deletion_timestamp.is_none(),
+        "the old CSV is being deleted before the new one succeeded"
+    );
+    pull_fails(&world).await?;
+
+    // The old operator leads and reconciles, and what it made serves
+    let living = operator::pods(&world, OPERATORS).await?;
+    let after = operator::uids(&living);
+    ensure!(
+        before.iter().all(|uid| after.contains(uid)),
+        "an old pod of the operator is gone: {before:?}, now {after:?}"
+    );
+    proxy.patch(json!({"replicas": 3})).await?;
+    until(
+        "the old operator to scale the proxy",
+        Duration::from_secs(30),
+        || async {
+            let names = proxy.pod_names().await?;
+            Ok(Seen::when(names.len() == 3, (), format!("{names:?}")))
+        },
+    )
+    .await?;
+    proxy.serves().await?;
+
+    // Then the Deployment's deadline passes, and OLM gives up and names it
+    let failed = olm::phase(&world, "0.1.2", "Failed", INSTALL).await?;
+    let message = text(&failed, "/status/message");
+    ensure!(
+        text(&failed, "/status/reason") == "InstallCheckFailed"
+            && message.contains("exceeded its progress deadline"),
+        "the failed CSV says {}: {message}",
+        text(&failed, "/status/reason")
+    );
+    world.note(format!("OLM says: {message}"));
+    proxy.serves().await?;
+    let last = operator::uids(&operator::pods(&world, OPERATORS).await?);
+    ensure!(
+        before.iter().all(|uid| last.contains(uid)),
+        "an old pod of the operator went when OLM gave up"
+    );
+
+    // The way back is the same as from an upgrade that succeeded
+    olm::uninstall(&world).await?;
+    olm::install(&world, Wish::manual("broken", "0.1.0"), "0.1.0").await?;
+    proxy.serves().await
+}
+
+/// Waits until the kubelet says of a pod of the operator that its image cannot be pulled.
+async fn pull_fails(world: &World) -> Outcome {
+    until("a pod of the operator to wait for its image", SOON, || async {
+        let pods = operator::pods(world, OPERATORS).await?;
+        let reasons: Vec<String> = pods
+            .iter()
+            .filter_map(|pod| {
+                let container = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+                let waiting = container.state.as_ref()?.waiting.as_ref()?;
+                Some(format!(
+                    "{}: {}",
+                    pod.name_any(),
+                    waiting.reason.as_deref().unwrap_or_default()
+                ))
+            })
+            .collect();
+        let found = reasons
+            .iter()
+            .any(|it| it.ends_with("ErrImagePull") || it.ends_with("ImagePullBackOff"));
+        Ok(Seen::when(found, (), format!("{reasons:?}")))
+    })
+    .await
+}

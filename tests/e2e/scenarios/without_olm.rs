@@ -1,0 +1,106 @@
+//! On a cluster that has no OLM: the manifests of config/.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams};
+use serde_json::json;
+
+use crate::objects::{CLUSTER_ROLE, CRD, DEPLOYMENT, MY_PROXY, NAMESPACE};
+use crate::olm::{self, SOON};
+use crate::operator;
+use crate::outcome::{Outcome, ensure};
+use crate::proxy::Proxy;
+use crate::wait::{Seen, until};
+use crate::world::World;
+
+const SYSTEM: &str = "roadstead-system";
+/// A standby that waits for an expired Lease: its duration and two tries.
+const EXPIRY: Duration = Duration::from_secs(25);
+
+pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: Arc<World>) -> Outcome {
+    olm::clean(&world).await?;
+    let image = world.image("roadstead-operator", "v0.1.0");
+    let started = Instant::now();
+    world.run("hack/deploy", &[&image]).await?;
+    operator::ready(&world, SYSTEM).await?;
+    world.note(format!(
+        "hack/deploy to a leader {:.1} s",
+        started.elapsed().as_secs_f64()
+    ));
+
+    let proxy = Proxy::prepare(&world, "system").await?;
+    proxy.apply(json!({"image": world.settings.nginx})).await?;
+    proxy.ready().await?;
+    proxy.serves().await?;
+
+    takes_over(&world, "asked to end", &DeleteParams::default(), SOON).await?;
+    takes_over(
+        &world,
+        "gone without a word",
+        &DeleteParams::default().grace_period(0),
+        EXPIRY,
+    )
+    .await?;
+    proxy.patch(json!({"replicas": 1})).await?;
+    until("the new leader to scale the proxy", SOON, || async {
+        let names = proxy.pod_names().await?;
+        Ok(Seen::when(names.len() == 1, (), format!("{names:?}")))
+    })
+    .await?;
+    operator::ready(&world, SYSTEM).await?;
+    removed_in_order(&world, &proxy).await
+}
+
+/// Deletes the leading pod and waits until another leads.
+async fn takes_over(world: &World, how: &str, params: &DeleteParams, limit: Duration) -> Outcome {
+    operator::ready(world, SYSTEM).await?;
+    let leader = operator::leader(world, SYSTEM).await?;
+    let started = Instant::now();
+    Api::<Pod>::namespaced(world.client.clone(), SYSTEM)
+        .delete(&leader, params)
+        .await?;
+    until(
+        format!("another pod to lead after {leader} was {how}"),
+        limit,
+        || async {
+            let now = operator::leader(world, SYSTEM).await?;
+            Ok(Seen::when(now != leader, (), format!("{now} leads")))
+        },
+    )
+    .await?;
+    world.note(format!(
+        "leader {how}: another led after {:.1} s",
+        started.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// README.md: objects, then the operator, then the CRDs.
+async fn removed_in_order(world: &World, proxy: &Proxy<'_>) -> Outcome {
+    world
+        .kubectl("delete myproxies --all --all-namespaces --timeout=60s")
+        .await?;
+    world.run("make", &["--no-print-directory", "undeploy"]).await?;
+    world.wait_gone(DEPLOYMENT, SYSTEM, operator::NAME, SOON).await?;
+    world.get(CRD, "", "myproxies.roadstead.dev").await?;
+    world.run("make", &["--no-print-directory", "uninstall"]).await?;
+    world.wait_gone(CRD, "", "myproxies.roadstead.dev", SOON).await?;
+    world
+        .wait_gone(NAMESPACE, "", SYSTEM, Duration::from_secs(60))
+        .await?;
+    let roles = world.list(CLUSTER_ROLE, "", "").await?;
+    let left: Vec<String> = crate::objects::names(&roles)
+        .into_iter()
+        .filter(|name| name.contains("roadstead"))
+        .collect();
+    ensure!(left.is_empty(), "cluster roles are left: {left:?}");
+    let objects = world.list(MY_PROXY, &proxy.namespace, "").await?;
+    ensure!(
+        objects.is_empty(),
+        "objects are left: {:?}",
+        crate::objects::names(&objects)
+    );
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! The cluster as the scenarios see it, and what they all do with it.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::catalog;
+use crate::memory::Memory;
+use crate::objects::{Kind, MY_PROXY, NAMESPACE, names};
+use crate::olm;
+use crate::outcome::{Failure, Outcome, ensure};
+use crate::wait::{Seen, until};
+
+/// Where the operator lives under OLM.
+pub const OPERATORS: &str = "operators";
+/// Label of the namespaces that the scenarios make, so that the next run finds what an interrupted one left.
+const OURS: &str = "roadstead.dev/e2e";
+
+/// What `hack/e2e` made and where it is.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Registry and path before an image's name, such as `localhost:5000`.
+    pub registry: String,
+    /// The nginx image of the operands.
+    pub nginx: String,
+    /// The checkout, for config/ and hack/demo.yaml.
+    pub source: PathBuf,
+    /// A folder for files of this run.
+    pub scratch: PathBuf,
+}
+
+impl Settings {
+    /// The settings that `hack/e2e` passes on; `None` when it was not it that started this program.
+    pub fn from_environment() -> Outcome<Option<Self>> {
+        if std::env::var_os("E2E_REGISTRY").is_none() {
+            return Ok(None);
+        }
+        let variable = |name: &str| {
+            std::env::var(name).map_err(|_| Failure::new(format!("{name} is not set; run hack/e2e")))
+        };
+        Ok(Some(Self {
+            registry: variable("E2E_REGISTRY")?,
+            nginx: variable("E2E_NGINX_IMAGE")?,
+            source: variable("E2E_SOURCE")?.into(),
+            scratch: variable("E2E_SCRATCH")?.into(),
+        }))
+    }
+}
+
+/// A client, the settings, and what is measured over the whole run.
+pub struct World {
+    pub client: kube::Client,
+    pub settings: Settings,
+    pub memory: Arc<Memory>,
+    notes: Mutex<Vec<String>>,
+}
+
+impl World {
+    pub async fn new(settings: Settings) -> Outcome<Arc<Self>> {
+        let config = kube::Config::infer().await?;
+        let client = kube::Client::try_from(config)?;
+        client.apiserver_version().await?;
+        let memory = Memory::watch(client.clone());
+        let world = Arc::new(Self {
+            client,
+            settings,
+            memory,
+            notes: Mutex::default(),
+        });
+        world.prepare().await?;
+        Ok(world)
+    }
+
+    /// The operator's namespace enforces the restricted standard for the whole run, so that every scenario shows
+    /// that the operator, its catalog and OLM's Jobs get by with it.
+    async fn prepare(&self) -> Outcome {
+        self.make_namespace(OPERATORS).await?;
+        // What an earlier run installed came from images that have been built again since
+        olm::clean(self).await?;
+        catalog::remove(self).await
+    }
+
+    /// Keeps a figure to be printed below the scenario's line.
+    pub fn note(&self, text: impl Into<String>) {
+        self.notes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(text.into());
+    }
+
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The image of the operator, or of the bundle, of one version.
+    pub fn image(&self, name: &str, tag: &str) -> String {
+        format!("{}/{name}:{tag}", self.settings.registry)
+    }
+
+    // ---- objects ----------------------------------------------------------------------------------------------
+
+    /// The objects of a kind in a namespace (ignored for a kind without).
+    pub fn api(&self, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+        if kind.namespaced {
+            Api::namespaced_with(self.client.clone(), namespace, &kind.resource())
+        } else {
+            Api::all_with(self.client.clone(), &kind.resource())
+        }
+    }
+
+    /// The objects of a kind in all namespaces.
+    pub fn everywhere(&self, kind: Kind) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &kind.resource())
+    }
+
+    pub async fn get(&self, kind: Kind, namespace: &str, name: &str) -> Outcome<DynamicObject> {
+        self.find(kind, namespace, name)
+            .await?
+            .ok_or_else(|| Failure::new(format!("there is no {} {namespace}/{name}", kind.kind)))
+    }
+
+    pub async fn find(&self, kind: Kind, namespace: &str, name: &str) -> Outcome<Option<DynamicObject>> {
+        Ok(self.api(kind, namespace).get_opt(name).await?)
+    }
+
+    /// The objects of a kind with a label (`key=value`, or empty for all); none where the kind is not served.
+    pub async fn list(&self, kind: Kind, namespace: &str, label: &str) -> Outcome<Vec<DynamicObject>> {
+        listed(&self.api(kind, namespace), label).await
+    }
+
+    /// As [`World::list`], in all namespaces.
+    pub async fn list_everywhere(&self, kind: Kind, label: &str) -> Outcome<Vec<DynamicObject>> {
+        listed(&self.everywhere(kind), label).await
+    }
+
+    /// Server-side apply of manifests, as a user with `kubectl apply --server-side`.
+    pub async fn apply(&self, namespace: &str, manifest: Value) -> Outcome<DynamicObject> {
+        let kind = Kind::of(&manifest).ok_or_else(|| {
+            Failure::new(format!(
+                "a manifest of a kind that the tests do not know: {manifest}"
+            ))
+        })?;
+        let name = manifest
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .ok_or_else(|| Failure::new(format!("a manifest without a name: {manifest}")))?;
+        let params = PatchParams::apply("e2e").force();
+        Ok(self
+            .api(kind, namespace)
+            .patch(name, &params, &Patch::Apply(&manifest))
+            .await?)
+    }
+
+    /// A merge patch, as a user with `kubectl patch --type=merge`.
+    pub async fn merge(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Outcome<DynamicObject> {
+        Ok(self
+            .api(kind, namespace)
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?)
+    }
+
+    /// Asks for the deletion of an object that may not exist; does not wait until it is gone.
+    pub async fn delete(&self, kind: Kind, namespace: &str, name: &str) -> Outcome {
+        match self
+            .api(kind, namespace)
+            .delete(name, &DeleteParams::background())
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub async fn wait_gone(&self, kind: Kind, namespace: &str, name: &str, limit: Duration) -> Outcome {
+        until(
+            format!("{} {namespace}/{name} to be gone", kind.kind),
+            limit,
+            || async {
+                Ok(match self.find(kind, namespace, name).await? {
+                    None => Seen::There(()),
+                    Some(object) => Seen::NotYet(format!(
+                        "it is there, deletionTimestamp {:?}, finalizers {:?}",
+                        object.metadata.deletion_timestamp, object.metadata.finalizers
+                    )),
+                })
+            },
+        )
+        .await
+    }
+
+    // ---- namespaces -------------------------------------------------------------------------------------------
+
+    async fn make_namespace(&self, name: &str) -> Outcome {
+        let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+        self.apply(
+            "",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}),
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// A namespace of the scenario's own, which enforces the restricted standard. Removed by [`World::clean`].
+    pub async fn namespace(&self, name: &str) -> Outcome<String> {
+        let name = format!("roadstead-e2e-{name}");
+        self.wait_gone_if_terminating(&name).await?;
+        self.make_namespace(&name).await?;
+        self.merge(
+            NAMESPACE,
+            "",
+            &name,
+            json!({"metadata": {"labels": {OURS: "true"}}}),
+        )
+        .await?;
+        Ok(name)
+    }
+
+    async fn wait_gone_if_terminating(&self, name: &str) -> Outcome {
+        match self.find(NAMESPACE, "", name).await? {
+            Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
+                self.wait_gone(NAMESPACE, "", name, Duration::from_secs(60)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the namespaces of earlier scenarios, and their MyProxies even when no operator is there to clean up.
+    pub async fn remove_namespaces(&self) -> Outcome {
+        let namespaces = names(&self.list(NAMESPACE, "", &format!("{OURS}=true")).await?);
+        for namespace in &namespaces {
+            for proxy in names(&self.list(MY_PROXY, namespace, "").await?) {
+                self.delete(MY_PROXY, namespace, &proxy).await?;
+                let finalizers = json!({"metadata": {"finalizers": null}});
+                // It may have gone between the two
+                let _ = self.merge(MY_PROXY, namespace, &proxy, finalizers).await;
+            }
+            self.delete(NAMESPACE, "", namespace).await?;
+        }
+        Ok(())
+    }
+
+    // ---- programs ---------------------------------------------------------------------------------------------
+
+    /// Runs a program with a deadline and returns its standard output; fails with its standard error.
+    pub async fn run(&self, program: &str, arguments: &[&str]) -> Outcome<String> {
+        let limit = Duration::from_secs(120);
+        let command = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.settings.source)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let shown = format!("{program} {}", arguments.join(" "));
+        let output = tokio::time::timeout(limit, command)
+            .await
+            .map_err(|_| Failure::new(format!("`{shown}` was not done after {} s", limit.as_secs())))?
+            .map_err(|error| Failure::new(format!("`{shown}` cannot be run: {error}")))?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`{shown}` failed: {}", errors.trim());
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// `kubectl` with the arguments in one string, as they stand in README.md.
+    pub async fn kubectl(&self, arguments: &str) -> Outcome<String> {
+        self.run("kubectl", &arguments.split_whitespace().collect::<Vec<_>>())
+            .await
+    }
+}
+
+async fn listed(api: &Api<DynamicObject>, label: &str) -> Outcome<Vec<DynamicObject>> {
+    match api.list(&ListParams::default().labels(label)).await {
+        Ok(list) => Ok(list.items),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
