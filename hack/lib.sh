@@ -83,10 +83,16 @@ build_and_push() {
   fi
 }
 
+# operator_image VERSION, bundle_image VERSION: names that tell what is inside. A node pulls a tag once, so a tag that stays while its
+# content changes would leave a living cluster with what an earlier build pushed.
+operator_image() { printf '%s/roadstead-operator:v%s-%s' "$REGISTRY" "$1" "$(content)"; }
+bundle_image() { printf '%s/roadstead-bundle:v%s-%s' "$REGISTRY" "$1" "$(content)"; }
+content() { find dist/roadstead Dockerfile config -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-10; }
+
 # make_bundle VERSION FOLDER [CATALOG]: the bundle of one version, and the Dockerfile of its image, in FOLDER. What the
 # version replaces is looked up in CATALOG.
 make_bundle() {
-  ./dist/roadstead bundle generate --version "$1" --image "$REGISTRY/roadstead-operator:v$1" \
+  ./dist/roadstead bundle generate --version "$1" --image "$(operator_image "$1")" \
     --catalog "${3:-$2/none}" --output "$2/bundle"
 }
 
@@ -94,6 +100,6 @@ make_bundle() {
 add_to_catalog() {
   local version=$1 folder=$2 catalog=$3
   shift 3
-  ./dist/roadstead catalog generate --bundle "$folder/bundle" --bundle-image "$REGISTRY/roadstead-bundle:v$version" \
+  ./dist/roadstead catalog generate --bundle "$folder/bundle" --bundle-image "$(bundle_image "$version")" \
     --output "$catalog" "$@"
 }

@@ -26,6 +26,8 @@ const OURS: &str = "roadstead.dev/e2e";
 pub struct Settings {
     /// Registry and path before an image's name, such as `localhost:5000`.
     pub registry: String,
+    /// What the tags of the operator's images end in: a hash of what they were built from.
+    pub content: String,
     /// The nginx image of the operands.
     pub nginx: String,
     /// The checkout, for config/ and hack/demo.yaml.
@@ -45,6 +47,7 @@ impl Settings {
         };
         Ok(Some(Self {
             registry: variable("E2E_REGISTRY")?,
+            content: variable("E2E_CONTENT")?,
             nginx: variable("E2E_NGINX_IMAGE")?,
             source: variable("E2E_SOURCE")?.into(),
             scratch: variable("E2E_SCRATCH")?.into(),
@@ -97,7 +100,12 @@ impl World {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The image of the operator, or of the bundle, of one version.
+    /// The operator's image of one version.
+    pub fn operator_image(&self, version: &str) -> String {
+        self.image("roadstead-operator", &format!("v{version}-{}", self.settings.content))
+    }
+
+    /// An image in the cluster's registry.
     pub fn image(&self, name: &str, tag: &str) -> String {
         format!("{}/{name}:{tag}", self.settings.registry)
     }

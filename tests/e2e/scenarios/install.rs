@@ -34,7 +34,7 @@ pub async fn a_subscription_leads_to_a_csv_that_succeeded(world: Arc<World>) -> 
 
     let image = operator::image(&world, OPERATORS).await?;
     ensure!(
-        image == world.image("roadstead-operator", "v0.1.0"),
+        image == world.operator_image("0.1.0"),
         "the operator's image is {image}"
     );
     Ok(())
@@ -135,7 +135,7 @@ pub async fn starting_csv_and_manual_approval_wait_for_the_user(world: Arc<World
         .await?;
     let image = operator::image(&world, OPERATORS).await?;
     ensure!(
-        image == world.image("roadstead-operator", "v0.1.1"),
+        image == world.operator_image("0.1.1"),
         "after the upgrade the image is {image}"
     );
     operator::ready(&world, OPERATORS).await

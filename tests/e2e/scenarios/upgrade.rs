@@ -36,7 +36,7 @@ pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails
         started.elapsed().as_secs_f64()
     ));
     operator::ready(&world, OPERATORS).await?;
-    let image = world.image("roadstead-operator", "v0.1.1");
+    let image = world.operator_image("0.1.1");
     ensure!(
         operator::image(&world, OPERATORS).await? == image,
         "the operator's image is not {image}"
@@ -82,7 +82,7 @@ pub async fn a_starting_csv_and_manual_approval_go_back_while_objects_serve(worl
     // As README.md says it
     olm::uninstall(&world).await?;
     olm::install(&world, Wish::manual("candidate", "0.1.0"), "0.1.0").await?;
-    let image = world.image("roadstead-operator", "v0.1.0");
+    let image = world.operator_image("0.1.0");
     ensure!(
         operator::image(&world, OPERATORS).await? == image,
         "the operator's image is not {image}"

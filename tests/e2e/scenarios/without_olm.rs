@@ -21,7 +21,7 @@ const EXPIRY: Duration = Duration::from_secs(25);
 
 pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: Arc<World>) -> Outcome {
     olm::clean(&world).await?;
-    let image = world.image("roadstead-operator", "v0.1.0");
+    let image = world.operator_image("0.1.0");
     let started = Instant::now();
     world.run("hack/deploy", &[&image]).await?;
     operator::ready(&world, SYSTEM).await?;
