@@ -20,13 +20,15 @@ export ROADSTEAD_CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/roadstead
 export CARGO_TARGET_DIR ?= $(ROADSTEAD_CACHE)/target
 export CLUSTER REGISTRY CONTAINER_TOOL
 
-TARGET    := x86_64-unknown-linux-gnu
 ROADSTEAD := cargo run --quiet --
 # Which tests need what: an API server, the upstream tools, the local cluster (e2e), or nothing
 API_FILES   := $(wildcard tests/*_apiserver.rs tests/runtime_*.rs) tests/nginx_agent.rs
 JUDGE_FILES := tests/opm_judge.rs
 PURE_FILES  := $(filter-out $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
 flags        = $(patsubst tests/%.rs,--test %,$(1))
+
+# $(call require,PROGRAM,REMEDY): a missing program is named in one line
+require = @command -v $(firstword $(1) container-tool) >/dev/null 2>&1 || { echo "make: $(or $(1),a container tool) is missing: $(2)" >&2; exit 1; }
 
 ##@ See it
 .PHONY: demo down help
@@ -35,21 +37,25 @@ demo: ## Install from a catalog, run a proxy, be upgraded under load. CLUSTER=ex
 down: ## Stop the local cluster and leave nothing behind
 	@hack/cluster/cluster down
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z -]*:.*## / {sub(/:.*/, "", $$1); printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Develop
-.PHONY: check test soak deny fmt manifests generate build build-static run
+.PHONY: check test test-api soak deny fmt manifests generate build build-static run
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
+	$(call require,cargo,install Rust 1.95 or newer)
+	$(call require,cc,apt-get install gcc)
 	@hack/stage "format"       cargo fmt --check
 	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
 	@hack/stage "pure tests"   cargo test --quiet --lib --bins $(call flags,$(PURE_FILES))
-	@hack/stage "generated files" $(ROADSTEAD) generate --check
-test: check ## Every promise once: pure, on a real API server, end to end on the local cluster
+test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
+	@$(MAKE) --no-print-directory check
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
-	@hack/stage "API server and nginx" cargo test --quiet $(call flags,$(API_FILES))
+	@$(MAKE) --no-print-directory test-api
 	@hack/stage "end to end"   hack/e2e
+test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
+	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
 soak: ## Figures with repetitions: make soak PART=all|lease|proxy|olm RUNS=5; written to docs/figures/
 	@hack/soak
 deny: ## Judge the dependencies: licences, sources, banned crates
@@ -62,36 +68,46 @@ build: ## Build the binary for this machine
 	cargo build
 build-static: ## Build the static binary that the image holds, as dist/roadstead
 	@hack/build-static
-run: install ## Run the operator here, against the cluster of the current kubeconfig (under a debugger: rust-gdb --args)
-	$(ROADSTEAD) run --leader-elect=false --log-format=text $(ARGS)
+run: install ## Run the operator here, against the current kubeconfig's cluster; proxies take their agent from IMG=...
+	OPERATOR_IMAGE=$(IMG) $(ROADSTEAD) run --log-format=text $(ARGS)
 
 ##@ Images
 .PHONY: docker-build docker-push bundle bundle-build bundle-push catalog-build catalog-push
 docker-build: build-static ## Build the operator's image: IMG=...
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) build -f Dockerfile -t $(IMG) .
 docker-push: ## Push it: IMG=...
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(IMG)
 bundle: manifests ## Write bundle/ and catalog/ for VERSION
 	$(ROADSTEAD) bundle generate --version $(VERSION) --image $(IMG)
 	$(ROADSTEAD) catalog generate --bundle-image $(BUNDLE_IMG)
 bundle-build: ## Build the bundle's image: BUNDLE_IMG=...
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
 bundle-push: ## Push it: BUNDLE_IMG=...
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
 catalog-build: ## Build the catalog's image: CATALOG_IMG=...
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) build -f catalog.Dockerfile -t $(CATALOG_IMG) .
 catalog-push: ## Push it: CATALOG_IMG=...
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
 ##@ Deploy without OLM
 .PHONY: install uninstall deploy undeploy
 install: ## Install the CRDs into the current cluster
+	$(call require,$(KUBECTL),install kubectl)
 	$(KUBECTL) apply --server-side -f crds/
 uninstall: ## Delete the CRDs, and with them every object of theirs
+	$(call require,$(KUBECTL),install kubectl)
 	$(KUBECTL) delete --ignore-not-found -f crds/
 deploy: ## Install the CRDs and the operator: IMG=...
 	@hack/deploy $(IMG)
 undeploy: ## Remove the operator; CRDs, objects and what they run stay
+	$(call require,$(KUBECTL),install kubectl)
+	$(KUBECTL) -n roadstead-system delete --ignore-not-found --wait deployment/roadstead-operator
 	$(KUBECTL) delete --ignore-not-found -k config/rbac
 	$(KUBECTL) delete --ignore-not-found -k config/manager
 

@@ -102,7 +102,10 @@ impl World {
 
     /// The operator's image of one version.
     pub fn operator_image(&self, version: &str) -> String {
-        self.image("roadstead-operator", &format!("v{version}-{}", self.settings.content))
+        self.image(
+            "roadstead-operator",
+            &format!("v{version}-{}", self.settings.content),
+        )
     }
 
     /// An image in the cluster's registry.
