@@ -136,7 +136,11 @@ impl World {
     }
 
     pub async fn find(&self, kind: Kind, namespace: &str, name: &str) -> Outcome<Option<DynamicObject>> {
-        Ok(self.api(kind, namespace).get_opt(name).await?)
+        match self.api(kind, namespace).get(name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The objects of a kind with a label (`key=value`, or empty for all); none where the kind is not served.
@@ -189,7 +193,7 @@ impl World {
             .await
         {
             Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) if is_absent(&error) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -290,10 +294,15 @@ impl World {
     }
 }
 
+/// No such object, or no such kind: the latter comes without a reason.
+fn is_absent(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
 async fn listed(api: &Api<DynamicObject>, label: &str) -> Outcome<Vec<DynamicObject>> {
     match api.list(&ListParams::default().labels(label)).await {
         Ok(list) => Ok(list.items),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }
