@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::catalog;
 use crate::objects::{
-    CATALOG_SOURCE, CSV, DEPLOYMENT, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION, names, text,
+    CATALOG_SOURCE, CSV, DEPLOYMENT, INSTALL_PLAN, LEASE, OPERATOR_GROUP, SUBSCRIPTION, names, text,
 };
 use crate::operator;
 use crate::outcome::Outcome;
@@ -73,7 +73,9 @@ pub async fn fresh(world: &World) -> Outcome {
 pub async fn clean(world: &World) -> Outcome {
     world.remove_namespaces().await?;
     uninstall(world).await?;
-    // Plans have the Subscription as owner, but the collector may be slow, and a plan left over would be approved or used again
+    // An operator whose rights went with its CSV could not release it, and the next would wait until it expires
+    world.delete(LEASE, OPERATORS, operator::NAME).await?;
+    // Plans have the Subscription as owner, but the collector may be slow, and one left over would be approved or used again
     world
         .api(INSTALL_PLAN, OPERATORS)
         .delete_collection(&DeleteParams::default(), &ListParams::default())

@@ -12,6 +12,9 @@ use crate::proxy::Proxy;
 use crate::wait::{Seen, throughout, until};
 use crate::world::World;
 
+/// The pods of a proxy drain for ten seconds before nginx ends.
+const PODS_END: Duration = Duration::from_secs(30);
+
 /// Removes everything, one command a line and in this order: README.md, "Uninstall".
 const FULL_REMOVAL: &[&str] = &[
     "delete myproxies --all --all-namespaces --timeout=60s",
@@ -20,6 +23,7 @@ const FULL_REMOVAL: &[&str] = &[
     "delete crd myproxies.roadstead.dev --timeout=60s",
     "-n operators delete catalogsource roadstead --timeout=60s",
     "-n operators delete operatorgroup global-operators --timeout=60s",
+    "-n operators delete lease roadstead-operator",
     "delete operators.operators.coreos.com roadstead.operators --timeout=60s",
 ];
 
@@ -77,7 +81,7 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     world
         .wait_gone(MY_PROXY, &proxy.namespace, proxy.name, SOON)
         .await?;
-    until("what the proxy had to be collected", SOON, || async {
+    until("what the proxy had to be collected", PODS_END, || async {
         let mut left = Vec::new();
         for kind in [DEPLOYMENT, SERVICE, CONFIG_MAP, PDB, POD] {
             let objects = world
@@ -110,7 +114,7 @@ pub async fn the_documented_order_removes_everything(world: Arc<World>) -> Outco
         world.kubectl(command).await?;
     }
     let own = proxy.namespace.clone();
-    until("nothing of ours to be left", SOON, || async {
+    until("nothing of ours to be left", PODS_END, || async {
         let left = leftovers(&world, &own).await?;
         Ok(Seen::when(left.is_empty(), (), format!("{left:#?}")))
     })

@@ -16,7 +16,7 @@ use crate::wait::{Seen, until};
 use crate::world::World;
 
 const SYSTEM: &str = "roadstead-system";
-/// A standby that waits for an expired Lease: its duration and two tries.
+/// A pod deleted by force may have no time to release the Lease: its duration and two tries.
 const EXPIRY: Duration = Duration::from_secs(25);
 
 pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: Arc<World>) -> Outcome {
@@ -38,7 +38,7 @@ pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: A
     takes_over(&world, "asked to end", &DeleteParams::default(), SOON).await?;
     takes_over(
         &world,
-        "gone without a word",
+        "deleted by force",
         &DeleteParams::default().grace_period(0),
         EXPIRY,
     )
