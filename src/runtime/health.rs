@@ -68,7 +68,7 @@ impl Health {
         }
     }
 
-    /// Whether the caches are filled. A standby is ready too: it could lead at once.
+    /// Whether the caches are filled and the lease can be had. A standby is ready too: it could lead at once.
     ///
     /// # Errors
     /// What is missing.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
@@ -15,7 +16,7 @@ use super::controller::{Controller, Runnable};
 use super::events::Events;
 use super::health::Health;
 use super::key::Object;
-use super::lease::{Elector, LeaseConfig, LeaseLost};
+use super::lease::{Elector, LeaseConfig, LeaseLost, Outlook};
 use super::metrics::RuntimeMetrics;
 use super::reconcile::{Context, Reconciler};
 use crate::telemetry::metrics::Metrics;
@@ -84,6 +85,7 @@ pub struct Manager {
     sources: Arc<std::sync::RwLock<Vec<Arc<dyn Source>>>>,
     controllers: Vec<Arc<dyn Runnable>>,
     health: Health,
+    outlook: Outlook,
 }
 
 impl std::fmt::Debug for Manager {
@@ -107,9 +109,17 @@ impl Manager {
     ) -> Self {
         let sources = Arc::<std::sync::RwLock<Vec<Arc<dyn Source>>>>::default();
         let checked = Arc::clone(&sources);
+        let outlook = Outlook::default();
+        let election = options
+            .lease
+            .as_ref()
+            .map(|lease| (outlook.clone(), lease.lease_duration));
         let health = Health::new(move || {
             let sources = checked.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let missing = missing(&sources);
+            let mut missing = missing(&sources);
+            if let Some((outlook, patience)) = &election {
+                missing.extend(outlook.check(*patience).err());
+            }
             if missing.is_empty() {
                 Ok(())
             } else {
@@ -125,6 +135,7 @@ impl Manager {
             sources,
             controllers: Vec::new(),
             health,
+            outlook,
         }
     }
 
@@ -156,7 +167,8 @@ impl Manager {
         self.health.clone()
     }
 
-    /// Fills the caches, waits for the lease, works until `shutdown` is done, lets running reconciles end, gives the lease back.
+    /// Fills the caches, waits for the lease, works until `shutdown` is done, lets running reconciles end, gives the lease back. When
+    /// some do not end within the grace period, the lease is left to expire, because what they sent may still take effect.
     ///
     /// # Errors
     /// When a cache cannot be filled, and as soon as the lease is lost: then nothing is waited for, writes are refused already, and the
@@ -170,12 +182,12 @@ impl Manager {
     }
 
     async fn run_to_the_end(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ManagerError> {
-        let mut shutdown = std::pin::pin!(shutdown);
+        let shutdown = shutdown.shared();
         // Dropped, and with them everything that watches, whichever way this function ends.
         let mut watches = self.start_caches();
         tokio::select! {
             synced = self.wait_for_caches() => synced?,
-            () = &mut shutdown => return Ok(()),
+            () = shutdown.clone() => return Ok(()),
             _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
         }
         let mut elector = self.options.lease.clone().map(|lease| {
@@ -191,18 +203,18 @@ impl Manager {
                 self.options.clock,
                 self.runtime_metrics.clone(),
             )
+            .with_outlook(self.outlook.clone())
         });
         if let Some(elector) = &mut elector {
             tokio::select! {
-                () = elector.acquire() => {}
-                () = &mut shutdown => return Ok(()),
+                won = elector.acquire(shutdown.clone()) => if !won { return Ok(()) },
                 _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
             }
         }
         let mut work = self.start_controllers();
         tokio::select! {
             lost = hold(&mut elector) => return Err(lost.into()),
-            () = &mut shutdown => {}
+            () = shutdown.clone() => {}
             _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
             _ = work.join_next(), if !work.is_empty() => return Err(ManagerError::TaskEnded("a controller")),
         }
@@ -210,13 +222,17 @@ impl Manager {
         for controller in &self.controllers {
             controller.close();
         }
-        tokio::select! {
+        let drained = tokio::select! {
             lost = hold(&mut elector) => return Err(lost.into()),
-            () = self.drain(&mut work) => {}
+            drained = self.drain(&mut work) => drained,
+        };
+        match &mut elector {
+            Some(elector) if drained => elector.release().await,
+            Some(elector) => elector.leave(),
+            None => {}
         }
-        if let Some(elector) = &mut elector {
-            elector.release().await;
-        }
+        // What is cut off here is fenced already.
+        work.shutdown().await;
         Ok(())
     }
 
@@ -269,7 +285,8 @@ impl Manager {
         work
     }
 
-    async fn drain(&self, work: &mut JoinSet<()>) {
+    /// Lets what is under way end. False when some of it did not in time.
+    async fn drain(&self, work: &mut JoinSet<()>) -> bool {
         let all = async {
             while let Some(ended) = work.join_next().await {
                 if let Err(error) = ended {
@@ -277,10 +294,11 @@ impl Manager {
                 }
             }
         };
-        if timeout(self.options.grace, all).await.is_err() {
+        let drained = timeout(self.options.grace, all).await.is_ok();
+        if !drained {
             warn!(after = ?self.options.grace, "some reconciles did not end in time and are cut off");
         }
-        work.shutdown().await;
+        drained
     }
 }
 

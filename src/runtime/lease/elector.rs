@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::future::Shared;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use super::decide::{Decision, Known, Record, decide};
-use super::{Leadership, LeaseConfig, LeaseLost};
+use super::{Leadership, LeaseConfig, LeaseLost, Outlook};
 use crate::runtime::client::{is_conflict, is_not_found};
 use crate::runtime::clock::Clock;
 use crate::runtime::jitter::Jitter;
@@ -36,6 +37,9 @@ pub struct Elector {
     /// The lease as last seen, with the `resourceVersion` that the next write is guarded by; `None` when there is none.
     lease: Option<Lease>,
     observed: Option<Observed>,
+    /// Whether a claim was sent that may have taken effect, even if its answer never came.
+    claimed: bool,
+    outlook: Outlook,
 }
 
 impl std::fmt::Debug for Elector {
@@ -74,51 +78,69 @@ impl Elector {
             metrics,
             lease: None,
             observed: None,
+            claimed: false,
+            outlook: Outlook::default(),
         }
     }
 
-    /// Waits until the lease is ours, however long that takes: being a standby has no end. May be dropped at any point.
+    /// Has `outlook` tell from here on whether the lease can be had at all.
+    #[must_use]
+    pub fn with_outlook(self, outlook: Outlook) -> Self {
+        Self { outlook, ..self }
+    }
+
+    /// Waits until the lease is ours, however long that takes: being a standby has no end. False when `stop` was done first; then the lease
+    /// is not ours, and a claim that was under way has been taken back.
     ///
     /// It asks at every retry period, as client-go does, and watches the lease besides: a release is seen at once.
-    pub async fn acquire(&mut self) {
+    pub async fn acquire(&mut self, stop: impl Future<Output = ()>) -> bool {
         info!(lease = %self.config, identity = %self.config.identity, "waiting for the lease");
+        let stop = stop.shared();
         let mut events: Option<LeaseEvents> = None;
+        let mut has_news = false;
         loop {
-            let attempt = self.look_and_try().await;
+            // A claim that is dropped halfway may be in effect all the same, and would keep the lease from others until it expires.
+            let attempt = tokio::select! {
+                attempt = self.attempt(has_news) => attempt,
+                () = long_after(stop.clone()) => break,
+            };
+            if stop.clone().now_or_never().is_some() {
+                break;
+            }
             let mut wait = self.jitter.stretch(self.config.retry_period, JITTER);
             match attempt {
-                Ok(None) => return,
+                Ok(None) => return true,
                 Ok(Some(expires_in)) => wait = wait.min(expires_in),
                 Err(error) => warn!(lease = %self.config, %error, "cannot get hold of the lease yet"),
             }
-            if events.is_none() {
-                events = self.watch().await;
-            }
-            if self.wait_for_change(&mut events, wait).await {
-                return;
-            }
+            has_news = tokio::select! {
+                has_news = self.wait_for_news(&mut events, wait) => has_news,
+                () = stop.clone() => break,
+            };
         }
+        self.release().await;
+        false
     }
 
     /// Renews the lease, and returns when it is lost: not renewed within the renew deadline, or in other hands. May be dropped at any point.
     pub async fn hold(&mut self) -> LeaseLost {
         let lost = self.renew_until_lost().await;
-        self.leadership.end();
-        self.metrics.set_leader(&self.config.name, false);
+        self.stop_leading();
         lost
     }
 
-    /// Stops leading and gives the lease back, so that a standby need not wait for its end. Does nothing when it is not ours.
+    /// Stops leading and gives the lease back, so that a standby need not wait for its end. Does nothing when it cannot be ours.
     pub async fn release(&mut self) {
-        let led = self.leadership.valid_until().is_some();
         // First of all: whatever still runs must not write once another one may.
-        self.leadership.end();
-        self.metrics.set_leader(&self.config.name, false);
-        if !led {
+        self.stop_leading();
+        if !self.claimed {
             return;
         }
         match timeout(RELEASE_PATIENCE, self.write_release()).await {
-            Ok(Ok(())) => info!(lease = %self.config, "released the lease"),
+            Ok(Ok(())) => {
+                self.claimed = false;
+                info!(lease = %self.config, "released the lease");
+            }
             Ok(Err(error)) => {
                 warn!(lease = %self.config, %error, "could not release the lease; it will expire")
             }
@@ -126,9 +148,34 @@ impl Elector {
         }
     }
 
-    /// Asks for the lease as it is and acts on it. `None` when it is ours now, else how long its holder may go without renewing.
-    async fn look_and_try(&mut self) -> Result<Option<Duration>, kube::Error> {
-        self.look().await?;
+    /// Stops leading and leaves the lease to expire: for when a write may still be on its way to the API server. Whoever leads next
+    /// begins only once the lease has run out, and the write has landed, or failed, long before.
+    pub fn leave(&mut self) {
+        self.stop_leading();
+        warn!(
+            lease = %self.config,
+            expires_within = ?self.config.lease_duration,
+            "not releasing the lease, since a write may still be under way; it will expire"
+        );
+    }
+
+    fn stop_leading(&mut self) {
+        self.leadership.end();
+        self.metrics.set_leader(&self.config.name, false);
+    }
+
+    /// Acts on the lease, as the watch has just shown it or, without news, as it is now. `None` when it is ours now, else how long its
+    /// holder may go without renewing.
+    async fn attempt(&mut self, has_news: bool) -> Result<Option<Duration>, kube::Error> {
+        let attempt = self.look_and_try(has_news).await;
+        self.outlook.note(attempt.as_ref().err());
+        attempt
+    }
+
+    async fn look_and_try(&mut self, has_news: bool) -> Result<Option<Duration>, kube::Error> {
+        if !has_news {
+            self.look().await?;
+        }
         self.try_once().await
     }
 
@@ -168,10 +215,13 @@ impl Elector {
         }
     }
 
-    /// Waits for `wait`, or for news of the lease on which it could be won. True when it was.
-    async fn wait_for_change(&mut self, events: &mut Option<LeaseEvents>, wait: Duration) -> bool {
+    /// Waits for `wait`, or for news of the lease. True when there was some.
+    async fn wait_for_news(&mut self, events: &mut Option<LeaseEvents>, wait: Duration) -> bool {
         // Two candidates that lost to each other must not chase each other without a pause.
         let deadline = Instant::now() + wait.max(Duration::from_millis(10));
+        if events.is_none() {
+            *events = self.watch().await;
+        }
         loop {
             let Some(stream) = events.as_mut() else {
                 sleep_until(deadline).await;
@@ -191,11 +241,7 @@ impl Elector {
                     continue;
                 }
             }
-            match self.try_once().await {
-                Ok(None) => return true,
-                Ok(Some(_)) => {}
-                Err(error) => warn!(lease = %self.config, %error, "cannot get hold of the lease yet"),
-            }
+            return true;
         }
     }
 
@@ -273,6 +319,7 @@ impl Elector {
             renewed: Some(time),
             transitions,
         };
+        self.claimed = true;
         self.write(now, record).await?;
         info!(lease = %self.config, transitions, "leading");
         Ok(())
@@ -302,6 +349,10 @@ impl Elector {
     }
 
     async fn write_release(&mut self) -> Result<(), kube::Error> {
+        // The answer to our claim may have been lost, so that only the API server knows that the lease is ours.
+        if self.holder() != self.config.identity {
+            self.look().await?;
+        }
         loop {
             let Some(mut lease) = self.lease.clone() else {
                 return Ok(());
@@ -368,4 +419,10 @@ impl Elector {
             Err(elapsed) => Err(kube::Error::Service(Box::new(elapsed))),
         }
     }
+}
+
+/// Done some time after `stop`: as long as an answer that is on its way may take, when the process is to end.
+async fn long_after(stop: Shared<impl Future<Output = ()>>) {
+    stop.await;
+    sleep(RELEASE_PATIENCE).await;
 }

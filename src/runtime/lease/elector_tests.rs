@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 use tower::BoxError;
 
-use super::{Elector, Leadership, LeaseConfig};
+use super::{Elector, Leadership, LeaseConfig, Outlook};
 use crate::runtime::client::Clients;
 use crate::runtime::clock::Clock;
 use crate::runtime::jitter::Jitter;
@@ -177,7 +177,7 @@ fn network(seed: u64, faulty_for: Duration) -> Network {
 async fn candidate(network: Network, name: usize, leadership: Leadership) {
     for life in 0_u32.. {
         let mut elector = network.elector(&format!("{name}-{life}"), &leadership);
-        elector.acquire().await;
+        elector.acquire(std::future::pending()).await;
         let patience = network.chance.lock().unwrap().next_unit() * 60.0;
         let end = network.chance.lock().unwrap().next_unit();
         let lost = tokio::time::timeout(Duration::from_secs_f64(patience), elector.hold()).await;
@@ -239,10 +239,10 @@ async fn a_lease_that_is_given_back_is_taken_at_once() {
     let network = network(0, Duration::ZERO);
     let (first, second) = (Leadership::standby(), Leadership::standby());
     let mut leader = network.elector("first", &first);
-    leader.acquire().await;
+    leader.acquire(std::future::pending()).await;
     let mut standby = network.elector("second", &second);
     let waiting = tokio::spawn(async move {
-        standby.acquire().await;
+        standby.acquire(std::future::pending()).await;
         Instant::now()
     });
     let _ = tokio::time::timeout(Duration::from_secs(60), leader.hold()).await;
@@ -259,10 +259,13 @@ async fn a_leader_that_falls_silent_keeps_the_lease_for_its_whole_length_and_no_
     let network = network(0, Duration::ZERO);
     let (first, second) = (Leadership::standby(), Leadership::standby());
     let mut leader = network.elector("first", &first);
-    leader.acquire().await;
+    leader.acquire(std::future::pending()).await;
     let silent = Instant::now();
     drop(leader);
-    network.elector("second", &second).acquire().await;
+    network
+        .elector("second", &second)
+        .acquire(std::future::pending())
+        .await;
     let took = silent.elapsed();
     assert!(
         took >= Duration::from_secs(15) && took < Duration::from_millis(15_100),
@@ -275,7 +278,7 @@ async fn a_leader_without_an_answer_ends_at_its_deadline() {
     let network = network(0, Duration::ZERO);
     let leadership = Leadership::standby();
     let mut leader = network.elector("first", &leadership);
-    leader.acquire().await;
+    leader.acquire(std::future::pending()).await;
     let renewed = Instant::now();
     *network.cut_until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(1_000));
     let lost = leader.hold().await;
@@ -285,4 +288,98 @@ async fn a_leader_without_an_answer_ends_at_its_deadline() {
     );
     assert_eq!(renewed.elapsed(), Duration::from_secs(10));
     assert!(!leadership.is_leader());
+}
+
+/// A server whose answers to writes arrive `late`, or never if that is longer than the caller waits; the writes take effect at once.
+fn late_answers(server: &Arc<Mutex<Server>>, late: Duration, leadership: &Leadership) -> Elector {
+    let metrics = RuntimeMetrics::register(&Metrics::new());
+    let server = Arc::clone(server);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let server = Arc::clone(&server);
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect_bytes().await?;
+            let query = parts.uri.query().unwrap_or_default().to_owned();
+            let answer = server.lock().unwrap().handle(&parts.method, &query, &body);
+            if parts.method == Method::POST {
+                sleep(late).await;
+            }
+            Ok::<_, BoxError>(answer)
+        }
+    });
+    let clients = Clients::over(service, leadership.clone(), Duration::from_secs(60), &metrics);
+    let config = LeaseConfig::new("ns", "lease", "first");
+    Elector::new(
+        clients.lease,
+        config,
+        leadership.clone(),
+        Clock::system(),
+        metrics,
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_is_stopped_during_its_claim_leaves_the_lease_free() {
+    for late in [1, 4, 1_000].map(Duration::from_secs) {
+        let (server, leadership) = (Arc::default(), Leadership::standby());
+        let mut elector = late_answers(&server, late, &leadership);
+        let stop = sleep(Duration::from_millis(100));
+        let won = tokio::time::timeout(Duration::from_secs(7), elector.acquire(stop)).await;
+        assert_eq!(won, Ok(false), "answer after {late:?}");
+        assert!(!leadership.is_leader());
+        let server = server.lock().unwrap();
+        assert!(
+            server.lease.is_some(),
+            "the claim took effect: else this tests nothing"
+        );
+        assert_eq!(server.holder(), "", "answer after {late:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_work_was_cut_off_stops_writing_and_keeps_the_lease() {
+    let network = network(0, Duration::ZERO);
+    let leadership = Leadership::standby();
+    let mut leader = network.elector("first", &leadership);
+    leader.acquire(std::future::pending()).await;
+    leader.leave();
+    assert!(!leadership.is_leader());
+    assert_eq!(network.server.lock().unwrap().holder(), "first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cannot_reach_the_lease_for_long_is_not_ready_and_a_standby_is() {
+    let network = network(0, Duration::ZERO);
+    let (first, second) = (Outlook::default(), Outlook::default());
+    let patience = Duration::from_secs(15);
+    let leadership = Leadership::standby();
+    let mut leader = network.elector("first", &leadership);
+    leader.acquire(std::future::pending()).await;
+    tokio::spawn(async move { leader.hold().await });
+
+    let mut standby = network
+        .elector("second", &Leadership::standby())
+        .with_outlook(first.clone());
+    tokio::spawn(async move { standby.acquire(std::future::pending()).await });
+    let line = Network {
+        cut_until: Arc::new(Mutex::new(Some(Instant::now() + Duration::from_secs(60)))),
+        ..network.clone()
+    };
+    let mut lonely = line
+        .elector("third", &Leadership::standby())
+        .with_outlook(second.clone());
+    tokio::spawn(async move { lonely.acquire(std::future::pending()).await });
+
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(second.check(patience), Ok(()), "a short outage is none");
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(first.check(patience), Ok(()));
+    assert!(
+        second
+            .check(patience)
+            .unwrap_err()
+            .starts_with("Lease: no success for")
+    );
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(second.check(patience), Ok(()), "it is over");
 }

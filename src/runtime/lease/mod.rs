@@ -5,13 +5,15 @@
 //!   people.
 //! - Every write is a replace guarded by `resourceVersion`: of two that want to take it, one gets a conflict.
 //! - A leader that could not renew within `renew_deadline` stops writing at that moment (see [`super::client`]) and the process ends.
-//! - A leader that stops gives the lease back, and a standby, which watches the lease, takes it at once.
+//! - A leader that stops gives the lease back, and a standby, which watches the lease, takes it at once. Unless work had to be cut off:
+//!   then the lease expires, because a request that was sent may still take effect.
 
 mod decide;
 mod elector;
 #[cfg(test)]
 mod elector_tests;
 mod leadership;
+mod outlook;
 
 use std::fmt;
 use std::time::Duration;
@@ -19,6 +21,7 @@ use std::time::Duration;
 pub use decide::{Decision, Known, Record, decide};
 pub use elector::Elector;
 pub use leadership::{Fenced, Leadership};
+pub use outlook::Outlook;
 
 /// How the leader is elected.
 #[derive(Clone, Debug, PartialEq, Eq)]
