@@ -98,6 +98,15 @@ fn the_operator_has_two_replicas_probes_and_the_limits_it_promises() {
     assert_eq!(container["resources"], resources);
 }
 
+/// OLM waits for a rollout for five minutes, then starts the installation over; one that gave up before stays Failed with a reason.
+#[test]
+fn a_rollout_that_cannot_succeed_gives_up_before_olm_does() {
+    let deadline = of_kind("Deployment")[0]["spec"]["progressDeadlineSeconds"]
+        .as_i64()
+        .unwrap();
+    assert!((60..300).contains(&deadline), "{deadline}");
+}
+
 /// OLM puts a variable of the Subscription's `spec.config.env` in the place of one of the same name; one that came from a
 /// ConfigMap or was missing would not show what it replaces, nor stand among the related images.
 #[test]

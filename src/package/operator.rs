@@ -22,6 +22,10 @@ use crate::olm::Error;
 const PORT: i32 = 8080;
 const PORT_NAME: &str = "http";
 
+/// In seconds. OLM starts an installation over that is not done after five minutes, again and again. A rollout that gives up before
+/// makes it stop at Failed, with a message that says so.
+const PROGRESS_DEADLINE: i32 = 240;
+
 /// The files of config/manager.
 pub(super) fn objects(version: &Version) -> Result<Vec<(String, Value)>, Error> {
     Ok(vec![
@@ -89,6 +93,7 @@ fn deployment(version: &Version) -> Deployment {
         replicas: Some(2),
         selector: selector(),
         template,
+        progress_deadline_seconds: Some(PROGRESS_DEADLINE),
         ..Default::default()
     };
     Deployment {

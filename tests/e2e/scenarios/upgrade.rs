@@ -13,7 +13,7 @@ use crate::olm::{self, INSTALL, PACKAGE, SOON, Wish};
 use crate::operator;
 use crate::outcome::{Outcome, ensure};
 use crate::proxy::Proxy;
-use crate::wait::{Seen, until};
+use crate::wait::{Seen, throughout, until};
 use crate::world::{OPERATORS, World};
 
 pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails(
@@ -179,6 +179,12 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
     );
     world.note(format!("OLM says: {message}"));
     proxy.serves().await?;
+    throughout("OLM to stay at Failed", Duration::from_secs(5), || async {
+        let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.1.2")).await?;
+        let phase = text(&csv, "/status/phase");
+        Ok(Seen::when(phase == "Failed", (), phase))
+    })
+    .await?;
     let last = operator::uids(&operator::pods(&world, OPERATORS).await?);
     ensure!(
         before.iter().all(|uid| last.contains(uid)),
