@@ -1,6 +1,6 @@
 //! A controller: one kind, one queue, some workers.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,10 @@ impl Default for ControllerOptions {
         }
     }
 }
+
+/// That somebody else wrote first is settled by looking again. A conflict that this many attempts in a row (they take half a second) have not
+/// settled will last, and has to be told like any other failure.
+const CONFLICTS: u32 = 7;
 
 type Link = Box<dyn FnOnce(&WorkQueue) + Send>;
 
@@ -233,17 +237,15 @@ enum Ended<E> {
 impl<R: Reconciler> Shared<R> {
     async fn work_off(self: Arc<Self>, context: Context) {
         while let Some(key) = self.queue.next().await {
-            self.metrics.active.inc();
-            self.process(&key, &context).await;
-            self.metrics.active.dec();
-            self.queue.done(&key);
+            let in_hand = InHand::new(&self, key);
+            self.process(&in_hand.key, &context).await;
         }
     }
 
     async fn process(&self, key: &ObjectKey, context: &Context) {
         let Some(object) = self.primary.get(key) else {
             self.queue.forget(key);
-            self.reconciler.gone(key);
+            self.forget(key);
             return;
         };
         let span = info_span!(
@@ -287,6 +289,16 @@ impl<R: Reconciler> Shared<R> {
         }
     }
 
+    /// Tells the reconciler that there is no object of this key any more.
+    fn forget(&self, key: &ObjectKey) {
+        let told = catch_unwind(AssertUnwindSafe(|| self.reconciler.gone(key)));
+        if let Err(panic) = told {
+            self.metrics.panics.inc();
+            let message = panic_message(panic.as_ref());
+            error!(kind = %R::Kind::kind(&()), object = %key, message, "panicked over an object that is gone");
+        }
+    }
+
     fn succeeded(&self, key: &ObjectKey, next: Next) {
         self.queue.forget(key);
         match next {
@@ -305,12 +317,12 @@ impl<R: Reconciler> Shared<R> {
     async fn failed(&self, key: &ObjectKey, object: &R::Kind, error: &R::Error, context: &Context) {
         let (category, note) = (error.category(), error.to_string());
         match error.retry() {
-            Retry::Again => {
+            Retry::Again if self.queue.failures(key) < CONFLICTS => {
                 self.metrics.requeue.inc();
                 let delay = self.queue.retry(key.clone());
                 debug!(category, reason = note, again_in = ?delay, "somebody else wrote first");
             }
-            Retry::BackOff => self.back_off(key, object, category, &note, context).await,
+            Retry::Again | Retry::BackOff => self.back_off(key, object, category, &note, context).await,
             Retry::After(delay) => {
                 self.queue.forget(key);
                 self.queue.add_after(key.clone(), delay);
@@ -349,8 +361,150 @@ impl<R: Reconciler> Shared<R> {
     }
 }
 
+/// An object that a worker has taken from the queue, which gets it back whatever happens: one that were kept would never be reconciled again.
+struct InHand<'a, R: Reconciler> {
+    shared: &'a Shared<R>,
+    key: ObjectKey,
+}
+
+impl<'a, R: Reconciler> InHand<'a, R> {
+    fn new(shared: &'a Shared<R>, key: ObjectKey) -> Self {
+        shared.metrics.active.inc();
+        Self { shared, key }
+    }
+}
+
+impl<R: Reconciler> Drop for InHand<'_, R> {
+    fn drop(&mut self) {
+        self.shared.metrics.active.dec();
+        if std::thread::panicking() {
+            // Whatever was to come after it did not happen.
+            self.shared.queue.retry(self.key.clone());
+        }
+        self.shared.queue.done(&self.key);
+    }
+}
+
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "panic without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::telemetry::metrics::Metrics;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    /// Panics where nobody expects it, conflicts for ever, or both.
+    #[derive(Default)]
+    struct Clumsy {
+        calls: Arc<AtomicUsize>,
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("somebody else wrote first")]
+    struct Conflict {
+        panics: bool,
+    }
+
+    impl ReconcileError for Conflict {
+        fn category(&self) -> &'static str {
+            assert!(!self.panics, "while the failure is told");
+            "conflict"
+        }
+        fn retry(&self) -> Retry {
+            Retry::Again
+        }
+    }
+
+    impl Reconciler for Clumsy {
+        type Kind = ConfigMap;
+        type Error = Conflict;
+
+        async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Next, Conflict> {
+            let call = self.calls.fetch_add(1, Ordering::SeqCst);
+            Err(Conflict { panics: call == 0 })
+        }
+
+        fn gone(&self, key: &ObjectKey) {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            panic!("{key} is gone");
+        }
+    }
+
+    fn context() -> Context {
+        let nobody = |_: http::Request<kube::client::Body>| {
+            std::future::pending::<
+                Result<http::Response<http_body_util::Empty<bytes::Bytes>>, std::convert::Infallible>,
+            >()
+        };
+        let client = kube::Client::new(tower::service_fn(nobody), "ns");
+        let clock = super::super::clock::Clock::system();
+        Context {
+            applier: super::super::apply::Applier::new(client.clone(), "test", Default::default()),
+            events: super::super::events::Events::new(client.clone(), "test", "test", clock),
+            clock,
+            client,
+        }
+    }
+
+    fn start() -> (Connected<Clumsy>, Arc<AtomicUsize>, Metrics) {
+        let metrics = Metrics::new();
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some("here".into());
+        let (primary, calls) = (Cache::from_iter([object]), Arc::<AtomicUsize>::default());
+        let reconciler = Clumsy {
+            calls: Arc::clone(&calls),
+        };
+        let controller = Controller::new("test", &primary, reconciler).options(ControllerOptions {
+            concurrency: 1,
+            ..ControllerOptions::default()
+        });
+        let connected = controller.connect(&RuntimeMetrics::register(&metrics));
+        tokio::spawn(connected.work(context()));
+        (connected, calls, metrics)
+    }
+
+    fn value(metrics: &Metrics, name: &str) -> u64 {
+        let text = metrics.encode().unwrap();
+        let start = format!("{name}{{controller=\"test\"}} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&start)).unwrap();
+        value.parse().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_anywhere_in_a_worker_costs_no_object_its_reconciles() {
+        let (connected, calls, metrics) = start();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(
+            calls.load(Ordering::SeqCst) > 2,
+            "it came again after the worker panicked"
+        );
+        let lost = ObjectKey::cluster("gone");
+        for _ in 0..2 {
+            let before = value(&metrics, "controller_runtime_reconcile_panics_total");
+            connected.shared.queue.add(lost.clone());
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            assert_eq!(
+                value(&metrics, "controller_runtime_reconcile_panics_total"),
+                before + 1
+            );
+        }
+        assert_eq!(value(&metrics, "controller_runtime_active_workers"), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_conflict_that_lasts_is_a_failure() {
+        let (_connected, calls, metrics) = start();
+        let errors = || value(&metrics, "controller_runtime_reconcile_errors_total");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(calls.load(Ordering::SeqCst) > 3);
+        assert_eq!(errors(), 0, "one now and then is none");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(errors() > 0);
+    }
 }

@@ -30,7 +30,7 @@ pub trait Reconciler: Send + Sync + 'static {
         context: &Context,
     ) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 
-    /// Called when the object of this key is no more: a place to forget what was kept in memory for it.
+    /// Called when the object of this key is no more: a place to forget what was kept in memory for it. A panic in it is caught.
     fn gone(&self, _key: &ObjectKey) {}
 }
 
@@ -90,7 +90,8 @@ pub enum Retry {
     After(Duration),
     /// Not before something changes: the object itself is at fault.
     OnChange,
-    /// After the object's back-off, and it was no fault: somebody else wrote first, so everything has to be looked at again.
+    /// After the object's back-off, and it was no fault: somebody else wrote first, so everything has to be looked at again. When that
+    /// does not help several times in a row, it counts as a failure after all.
     Again,
 }
 

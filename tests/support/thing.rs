@@ -112,7 +112,7 @@ impl Reconciler for Things {
                 return Ok(Next::OnChange);
             }
             FinalizerState::Deleting => {
-                if context.apply().prune(&owned, [""; 0]).await? == 0 && owned.is_empty() {
+                if context.apply().prune(thing.as_ref(), &owned, [""; 0]).await? == 0 && owned.is_empty() {
                     finalizers::remove(context.client(), thing.as_ref(), FINALIZER).await?;
                 }
                 return Ok(Next::OnChange);
@@ -124,7 +124,10 @@ impl Reconciler for Things {
             let live = owned.iter().find(|child| child.name_any() == *name);
             context.apply().apply(child(&thing, name), live).await?;
         }
-        context.apply().prune(&owned, &thing.spec.names).await?;
+        context
+            .apply()
+            .prune(thing.as_ref(), &owned, &thing.spec.names)
+            .await?;
         let before = thing.status.clone().unwrap_or_default();
         let mut conditions = Conditions::new(&before.conditions, thing.metadata.generation, context.now());
         conditions.set(

@@ -121,7 +121,7 @@ impl MyProxyReconciler {
             ..Applied::default()
         };
         let outcome = match &plan {
-            Ok(plan) => write(context.apply(), plan, &observed, &mut applied).await,
+            Ok(plan) => write(context.apply(), proxy, plan, &observed, &mut applied).await,
             // What serves goes on serving; nothing is changed until somebody mends the spec.
             Err(_) => Ok(()),
         };
@@ -196,11 +196,11 @@ impl MyProxyReconciler {
         } = &observed;
         let (apply, none) = (context.apply(), [""; 0]);
         // The way in first, so that clients are refused at once and not by pods that go away.
-        apply.prune(services, none).await?;
-        apply.prune(deployments, none).await?;
-        apply.prune(jobs, none).await?;
-        apply.prune(config_maps, none).await?;
-        apply.prune(budgets, none).await?;
+        apply.prune(proxy, services, none).await?;
+        apply.prune(proxy, deployments, none).await?;
+        apply.prune(proxy, jobs, none).await?;
+        apply.prune(proxy, config_maps, none).await?;
+        apply.prune(proxy, budgets, none).await?;
         Ok(Next::OnChange)
     }
 }
@@ -215,6 +215,7 @@ fn current<'a>(proxy: &MyProxy, observed: &'a Observed) -> Option<&'a Arc<Deploy
 /// Writes the children in the order in which they need each other, then removes those that are no longer wanted.
 async fn write(
     apply: &Applier,
+    proxy: &MyProxy,
     plan: &Plan,
     observed: &Observed,
     applied: &mut Applied,
@@ -267,7 +268,7 @@ async fn write(
         budgets: live_budgets,
         pods: _,
     } = observed;
-    if apply.prune(deployments, &keep.deployments).await? > 0 {
+    if apply.prune(proxy, deployments, &keep.deployments).await? > 0 {
         applied.announcements.push(Announcement {
             type_: EventType::Normal,
             reason: "Removed".to_owned(),
@@ -275,9 +276,9 @@ async fn write(
             note: "the Deployment of the earlier name is gone: the new one serves".to_owned(),
         });
     }
-    apply.prune(jobs, &keep.jobs).await?;
-    apply.prune(config_maps, &keep.config_maps).await?;
-    apply.prune(live_budgets, &budgets).await?;
+    apply.prune(proxy, jobs, &keep.jobs).await?;
+    apply.prune(proxy, config_maps, &keep.config_maps).await?;
+    apply.prune(proxy, live_budgets, &budgets).await?;
     Ok(())
 }
 

@@ -120,7 +120,7 @@ impl Applier {
         if !self.made_lately::<K>(&key) {
             match self
                 .send(
-                    &wanted.guarded("resourceVersion", &json!(OF_NO_OBJECT)),
+                    &wanted.guarded(&[("resourceVersion", json!(OF_NO_OBJECT))]),
                     &wanted,
                     &key,
                     Outcome::Created,
@@ -134,7 +134,7 @@ impl Applier {
         match rest::get::<K>(&self.client, &key).await {
             Ok(Some(live)) => self.bring_up(&desired, &wanted, &Arc::new(live), &key).await,
             Ok(None) => {
-                let created = wanted.guarded("resourceVersion", &json!(OF_NO_OBJECT));
+                let created = wanted.guarded(&[("resourceVersion", json!(OF_NO_OBJECT))]);
                 self.send(&created, &wanted, &key, Outcome::Created).await
             }
             Err(error) => Err(ApplyError::from_api(&K::kind(&()), &key, error)),
@@ -164,14 +164,14 @@ impl Applier {
         if self.is_current(live.as_ref(), &live_json, wanted) {
             return as_it_is(Outcome::Unchanged);
         }
-        // Only this very object is meant, not one that took its name meanwhile.
-        self.send(
-            &wanted.guarded("uid", &json!(live.meta().uid)),
-            wanted,
-            key,
-            Outcome::Updated,
-        )
-        .await
+        // Only this very object is meant, not one that took its name meanwhile, and only as it is known here: an apply that was sent by the
+        // last leader and arrives late must not undo what the next one did. Where a status is written often, as a Deployment's during a
+        // rollout, this costs a conflict now and then; the reconcile is repeated within milliseconds, after which the cache knows.
+        let guarded = wanted.guarded(&[
+            ("uid", json!(live.meta().uid)),
+            ("resourceVersion", json!(live.meta().resource_version)),
+        ]);
+        self.send(&guarded, wanted, key, Outcome::Updated).await
     }
 
     async fn send<K: Object>(
@@ -227,13 +227,16 @@ impl Applier {
         }
     }
 
-    /// Asks for the deletion of this very object, as it is known here. False when it was gone or going already.
+    /// Asks for the deletion of this very object, as it is known here, which `owner` controls. False when it was gone or going already.
     ///
     /// # Errors
-    /// [`ApplyError::Conflict`] when it has changed, or another one has its name.
-    pub async fn delete<K: Object>(&self, live: &K) -> Result<bool, ApplyError> {
+    /// [`ApplyError::NotOurs`] when `owner` does not control it; [`ApplyError::Conflict`] when it has changed, or another one has its name.
+    pub async fn delete<P: Object, K: Object>(&self, owner: &P, live: &K) -> Result<bool, ApplyError> {
         let key = ObjectKey::of(live);
         let meta = live.meta();
+        if !controls(owner, live) {
+            return Err(not_ours(live, &key));
+        }
         if meta.deletion_timestamp.is_some() {
             return Ok(false);
         }
@@ -248,12 +251,13 @@ impl Applier {
         Ok(deleted)
     }
 
-    /// Deletes those of `owned` whose names are not in `keep`, and returns how many.
+    /// Deletes those of `owned`, which `owner` controls, whose names are not in `keep`, and returns how many.
     ///
     /// # Errors
-    /// The first that could not be deleted; those after it were not tried.
-    pub async fn prune<K: Object>(
+    /// The first that could not be deleted, as [`Self::delete`] says; those after it were not tried.
+    pub async fn prune<P: Object, K: Object>(
         &self,
+        owner: &P,
         owned: &[Arc<K>],
         keep: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<usize, ApplyError> {
@@ -266,7 +270,7 @@ impl Applier {
                 .name
                 .as_ref()
                 .is_some_and(|name| keep.contains(name));
-            if !kept && self.delete(object.as_ref()).await? {
+            if !kept && self.delete(owner, object.as_ref()).await? {
                 deleted += 1;
             }
         }
@@ -368,18 +372,25 @@ fn check_ours<K: Object>(desired: &K, live: &K, key: &ObjectKey) -> Result<(), A
         (None, None) => applied_hash(live).is_some(),
         (Some(_), None) | (None, Some(_)) => false,
     };
-    if ours {
-        return Ok(());
-    }
+    if ours { Ok(()) } else { Err(not_ours(live, key)) }
+}
+
+/// Whether `owner` is the controller of `live`. Only to name it as an owner is not enough: users do that, too.
+fn controls<P: Object, K: Object>(owner: &P, live: &K) -> bool {
+    let uid = owner.meta().uid.as_deref();
+    uid.is_some() && uid == controller_of(live).map(|controller| controller.uid.as_str())
+}
+
+fn not_ours<K: Object>(live: &K, key: &ObjectKey) -> ApplyError {
     let owner = controller_of(live).map_or_else(
         || "nobody known".to_owned(),
         |owner| format!("{} {}", owner.kind, owner.name),
     );
-    Err(ApplyError::NotOurs {
+    ApplyError::NotOurs {
         kind: K::kind(&()).into_owned(),
         key: key.clone(),
         owner,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -417,5 +428,33 @@ mod tests {
             "{error}"
         );
         assert!(check_ours(&desired, &config_map(None), &key).is_err());
+    }
+
+    #[tokio::test]
+    async fn what_the_primary_does_not_control_is_not_deleted_even_if_it_names_it_as_an_owner() {
+        let answer = |_: http::Request<kube::client::Body>| async {
+            Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(
+                bytes::Bytes::from_static(b"{}"),
+            )))
+        };
+        let client = Client::new(tower::service_fn(answer), "ns");
+        let applier = Applier::new(client, "test", Caches::default());
+        let mut primary = config_map(None);
+        primary.metadata.uid = Some("1".into());
+        let mut users = config_map(Some("1"));
+        users
+            .metadata
+            .owner_references
+            .iter_mut()
+            .flatten()
+            .for_each(|owner| owner.controller = None);
+        for strange in [users, config_map(None), config_map(Some("2"))] {
+            let pruned = applier.prune(&primary, &[Arc::new(strange)], [""; 0]).await;
+            assert!(matches!(pruned, Err(ApplyError::NotOurs { .. })), "{pruned:?}");
+        }
+        let pruned = applier
+            .prune(&primary, &[Arc::new(config_map(Some("1")))], [""; 0])
+            .await;
+        assert!(matches!(pruned, Ok(1)), "{pruned:?}");
     }
 }

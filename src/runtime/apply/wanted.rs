@@ -36,10 +36,12 @@ impl Wanted {
         Ok(Self { json, hash })
     }
 
-    /// The same, for an object whose `field` is `value` alone: else the API server answers with a conflict.
-    pub(super) fn guarded(&self, field: &str, value: &Value) -> Value {
+    /// The same, for an object whose metadata has these fields alone: else the API server answers with a conflict.
+    pub(super) fn guarded(&self, fields: &[(&str, Value)]) -> Value {
         let mut json = self.json.clone();
-        json["metadata"][field] = value.clone();
+        for (field, value) in fields {
+            json["metadata"][field] = value.clone();
+        }
         json
     }
 }
@@ -59,12 +61,10 @@ pub(super) fn essence(live: &Value) -> String {
 }
 
 fn hash(json: &Value) -> String {
-    let digest = Sha256::digest(json.to_string());
+    let mut text = format!("{:x}", Sha256::digest(json.to_string()));
     // 64 bits are plenty to tell one version of an object from another.
-    digest
-        .iter()
-        .take(8)
-        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    text.truncate(16);
+    text
 }
 
 #[cfg(test)]

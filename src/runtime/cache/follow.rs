@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::guarded::Guarded;
@@ -26,6 +27,9 @@ const RETRY: Backoff = Backoff {
     base: Duration::from_millis(800),
     max: Duration::from_secs(30),
 };
+/// A failure that lies this far back has nothing to do with the next one, even if the kind is so quiet that no event told of the success
+/// between them; client-go's, too.
+const RETRY_RESET: Duration = Duration::from_secs(120);
 
 /// A cache of some kind, for the manager: it starts it and waits until it is filled.
 pub(crate) trait Source: Send + Sync {
@@ -92,6 +96,7 @@ impl<K: Object> Source for WatchedCache<K> {
                 jitter,
                 listed: BTreeSet::new(),
                 failures: 0,
+                last_failure: None,
                 was_synced: false,
             };
             follower.run(api, self.watch.config())
@@ -123,6 +128,7 @@ struct Follower<K> {
     /// What the list that is under way has mentioned so far.
     listed: BTreeSet<ObjectKey>,
     failures: u32,
+    last_failure: Option<Instant>,
     was_synced: bool,
 }
 
@@ -203,6 +209,13 @@ impl<K: Object> Follower<K> {
     }
 
     fn failed(&mut self, error: &watcher::Error) -> Duration {
+        if self
+            .last_failure
+            .is_some_and(|last| last.elapsed() >= RETRY_RESET)
+        {
+            self.failures = 0;
+        }
+        self.last_failure = Some(Instant::now());
         let wait = self.jitter.stretch(RETRY.delay(self.failures), 1.0);
         self.failures = self.failures.saturating_add(1);
         warn!(kind = %K::kind(&()), %error, retry_in = ?wait, "watch failed");
@@ -319,5 +332,25 @@ mod tests {
         source.synced().await;
         assert!(source.is_synced());
         assert_eq!(cache.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_a_quiet_kind_that_lie_far_apart_do_not_add_up() {
+        let mut follower = Follower {
+            cache: Cache::<ConfigMap>::empty(),
+            namespace: None,
+            jitter: Jitter::named("test"),
+            listed: BTreeSet::new(),
+            failures: 0,
+            last_failure: None,
+            was_synced: true,
+        };
+        let error = watcher::Error::NoResourceVersion;
+        for _ in 0..10 {
+            assert!(follower.failed(&error) < Duration::from_secs(2));
+            tokio::time::advance(RETRY_RESET).await;
+        }
+        let in_a_row: Duration = (0..10).map(|_| follower.failed(&error)).sum();
+        assert!(in_a_row > Duration::from_secs(60), "{in_a_row:?}");
     }
 }

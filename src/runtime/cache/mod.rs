@@ -155,7 +155,8 @@ impl<K: Object> Cache<K> {
         self.read().in_namespace(namespace)
     }
 
-    /// The objects that name the object with this uid as an owner, in the order of their keys.
+    /// The objects whose controller is the object with this uid, in the order of their keys. Those that only name it as an owner, as a
+    /// user may have written, are somebody else's.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         self.read().owned_by(uid)
     }

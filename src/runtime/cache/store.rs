@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::runtime::key::{Object, ObjectKey};
+use crate::runtime::key::{Object, ObjectKey, controller_of};
 
 /// A step in the life of an object. At least one side is there: none before a creation, none after a deletion.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl<K> Change<K> {
 #[derive(Debug)]
 pub(super) struct Store<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
-    /// Which objects name the owner with this uid.
+    /// Which objects the owner with this uid controls.
     owned: BTreeMap<String, BTreeSet<ObjectKey>>,
 }
 
@@ -73,9 +73,9 @@ impl<K: Object> Store<K> {
         if let Some(old) = &old {
             self.unlink(&key, old);
         }
-        for owner in owners(new.as_ref()) {
+        if let Some(owner) = controller_of(new.as_ref()) {
             self.owned
-                .entry(owner.to_owned())
+                .entry(owner.uid.clone())
                 .or_default()
                 .insert(key.clone());
         }
@@ -139,24 +139,16 @@ impl<K: Object> Store<K> {
     }
 
     fn unlink(&mut self, key: &ObjectKey, object: &K) {
-        for owner in owners(object) {
-            if let Some(keys) = self.owned.get_mut(owner) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.owned.remove(owner);
-                }
+        let Some(owner) = controller_of(object) else {
+            return;
+        };
+        if let Some(keys) = self.owned.get_mut(&owner.uid) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.owned.remove(&owner.uid);
             }
         }
     }
-}
-
-fn owners<K: Object>(object: &K) -> impl Iterator<Item = &str> {
-    object
-        .meta()
-        .owner_references
-        .iter()
-        .flatten()
-        .map(|owner| owner.uid.as_str())
 }
 
 /// Whether `left` is a later version of the same object than `right`. Versions are numbers that grow; where one is none, nothing is said.
@@ -280,7 +272,7 @@ mod tests {
                 }
                 for owner in ["0", "1", "2"] {
                     let all = store.list();
-                    let expected: Vec<_> = all.iter().filter(|object| owners(object.as_ref()).any(|uid| uid == owner)).collect();
+                    let expected: Vec<_> = all.iter().filter(|object| controller_of(object.as_ref()).is_some_and(|controller| controller.uid == owner)).collect();
                     let indexed = store.owned_by(owner);
                     prop_assert_eq!(indexed.iter().collect::<Vec<_>>(), expected);
                 }

@@ -115,6 +115,11 @@ impl WorkQueue {
         delay
     }
 
+    /// How often in a row `key` has failed.
+    pub fn failures(&self, key: &ObjectKey) -> u32 {
+        self.lock().state.failures(key)
+    }
+
     /// Forgets the failures of `key` and any delay that is still set for it.
     pub fn forget(&self, key: &ObjectKey) {
         self.lock().state.forget(key);

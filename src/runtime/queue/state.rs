@@ -112,6 +112,11 @@ impl<T: Ord + Clone> State<T> {
         before
     }
 
+    /// How often in a row `item` has failed.
+    pub(super) fn failures(&self, item: &T) -> u32 {
+        self.failures.get(item).copied().unwrap_or(0)
+    }
+
     /// Forgets the failures of `item`, and the delay that they led to.
     pub(super) fn forget(&mut self, item: &T) {
         self.failures.remove(item);
