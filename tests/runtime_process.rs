@@ -14,12 +14,16 @@ mod apiserver;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use apiserver::{ApiServer, within};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
+use kube::api::PostParams;
+use roadstead::api::my_proxy::MyProxy;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -33,6 +37,11 @@ struct Operator {
 
 impl Operator {
     fn start(namespace: &str, pod: &str) -> Self {
+        Self::start_with(namespace, pod, None)
+    }
+
+    /// The same with an endpoint for its traces.
+    fn start_with(namespace: &str, pod: &str, traces: Option<&str>) -> Self {
         let [metrics, health, admin] = addresses();
         let mut command = Command::new("setpriv");
         command.args([
@@ -50,6 +59,7 @@ impl Operator {
             .arg(format!("--watch-namespace={namespace}"));
         command.env("KUBECONFIG", ApiServer::shared().kubeconfig());
         command.env("POD_NAMESPACE", namespace).env("POD_NAME", pod);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", traces.unwrap_or_default());
         let child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -166,6 +176,7 @@ async fn one_leads_and_the_other_stands_by_ready_until_it_takes_over() {
     let stopped = Instant::now();
     let (code, log) = first.stop().await;
     assert_eq!(code, Some(0), "{log}");
+    assert!(!log.contains("trace"), "nobody asked for traces: {log}");
     within(LIMIT, "the second leads", async || second.leads()).await;
     assert!(
         stopped.elapsed() < Duration::from_secs(5),
@@ -239,4 +250,91 @@ async fn an_address_that_is_taken_is_named_and_ends_it() {
         )),
         "{message}"
     );
+}
+
+/// A collector that notes what it is sent and answers nothing but that it speaks HTTP/2.
+fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    const EMPTY_SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let received = Arc::<Mutex<Vec<u8>>>::default();
+    let sink = Arc::clone(&received);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, sink) = (stream.unwrap(), Arc::clone(&sink));
+            std::thread::spawn(move || {
+                let _ = stream.write_all(&EMPTY_SETTINGS);
+                let mut part = [0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut part) {
+                    sink.lock().unwrap().extend_from_slice(&part[..length]);
+                }
+            });
+        }
+    });
+    (endpoint, received)
+}
+
+async fn make_proxy(namespace: &str) {
+    let proxy = json!({"apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy", "metadata": {"name": "web"}, "spec": {}});
+    let proxies: Api<MyProxy> = Api::namespaced(ApiServer::shared().client().await, namespace);
+    let proxy = serde_json::from_value(proxy).unwrap();
+    proxies.create(&PostParams::default(), &proxy).await.unwrap();
+}
+
+async fn until_reconciled(operator: &Operator) {
+    within(LIMIT, "the proxy is reconciled", async || {
+        let count =
+            operator.metric("controller_runtime_reconcile_time_seconds_count{controller=\"myproxy\"}");
+        count.is_some_and(|count| count != "0")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn reconciles_are_traced_to_a_collector_even_to_one_that_never_answers() {
+    let server = ApiServer::shared();
+    server.install_crds().await;
+    let namespace = server.namespace("traces").await;
+    let (endpoint, received) = collector();
+    let operator = Operator::start_with(&namespace, "traced", Some(&endpoint));
+    make_proxy(&namespace).await;
+    until_reconciled(&operator).await;
+    let stopped = Instant::now();
+    let (code, log) = operator.stop().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(
+        stopped.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        stopped.elapsed()
+    );
+    assert!(log.contains("\"trace_id\":"), "logs lead to traces: {log}");
+    let received = received.lock().unwrap();
+    assert!(received.starts_with(b"PRI * HTTP/2.0"));
+    for part in ["roadstead-operator", "reconcile"] {
+        let found = received
+            .windows(part.len())
+            .any(|window| window == part.as_bytes());
+        assert!(found, "{part} was not sent");
+    }
+}
+
+#[tokio::test]
+async fn a_collector_that_is_dead_or_out_of_reach_disturbs_nothing() {
+    let server = ApiServer::shared();
+    server.install_crds().await;
+    let [nobody] = addresses();
+    for (name, endpoint, said) in [
+        ("dead-collector", format!("http://{nobody}"), 0),
+        ("tls-collector", format!("https://{nobody}"), 1),
+        ("odd-collector", "http://[".to_owned(), 1),
+    ] {
+        let namespace = server.namespace(name).await;
+        let operator = Operator::start_with(&namespace, "traced", Some(&endpoint));
+        operator.until_ready().await;
+        make_proxy(&namespace).await;
+        until_reconciled(&operator).await;
+        let (code, log) = operator.stop().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert_eq!(log.matches("going on without traces").count(), said, "{log}");
+    }
 }

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::Outcome;
 use super::values::{ForKind, Listen, PerKind, concurrency, duration, for_kind, loopback, positive_duration};
 use crate::controllers::{self, my_proxy};
+use crate::package;
 use crate::runtime::backoff::Backoff;
 use crate::runtime::client::{Clients, REQUEST_TIMEOUT};
 use crate::runtime::controller::ControllerOptions;
@@ -70,7 +71,7 @@ struct Election {
     #[arg(long, env = "LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     leader_elect: bool,
     /// Name of the Lease.
-    #[arg(long, default_value = "roadstead-operator", value_name = "NAME")]
+    #[arg(long, default_value = package::OPERATOR, value_name = "NAME")]
     lease_name: String,
     /// Namespace of the Lease. Without it: the pod's own, or that of the kubeconfig's context.
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
@@ -117,7 +118,7 @@ struct Logging {
     /// What is logged: off, error, warn, info, debug, trace, or directives such as info,roadstead::runtime=debug.
     #[arg(long, env = "LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
     log_level: LogLevel,
-    /// Where traces are sent, by OTLP over gRPC. Without it: nowhere.
+    /// Where traces are sent, by OTLP over gRPC: http://HOST:PORT. Without it, or if it is another: nowhere.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
 }
@@ -154,12 +155,12 @@ struct Operands {
     #[arg(
         long,
         env = "RELATED_IMAGE_NGINX",
-        default_value = "nginx:1.29",
+        default_value = package::NGINX_IMAGE,
         value_name = "IMAGE"
     )]
     nginx_image: String,
     /// This operator's own image, from which operands get the program that runs in them.
-    #[arg(long, env = "OPERATOR_IMAGE", default_value = concat!("registry.roadstead.dev/roadstead-operator:v", env!("CARGO_PKG_VERSION")), value_name = "IMAGE")]
+    #[arg(long, env = "OPERATOR_IMAGE", default_value_t = package::operator_image(env!("CARGO_PKG_VERSION")), value_name = "IMAGE")]
     operator_image: String,
     /// The cluster's DNS domain.
     #[arg(
@@ -229,21 +230,29 @@ pub fn main(args: Args) -> Outcome {
 }
 
 async fn run(args: Args) -> Outcome {
+    // First of all: the kernel ignores a signal for which the first process of a container has no handler.
+    let told_to_stop = shutdown()?;
     let tuning = Tuning::new(&args.pace, controllers::KINDS)?;
     let endpoint = args
         .logging
         .otlp_endpoint
         .as_deref()
         .filter(|endpoint| !endpoint.is_empty());
-    let traces = endpoint
-        .map(|endpoint| Traces::to(endpoint, "roadstead-operator"))
-        .transpose()?;
+    // Clusters set the endpoint for everybody, at times to one that this build cannot reach: no reason not to work.
+    let (traces, no_traces) = match endpoint.map(|endpoint| Traces::to(endpoint, package::OPERATOR)) {
+        Some(Ok(traces)) => (Some(traces), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
     let format = match args.logging.log_format {
         LogFormat::Json => Format::Json,
         LogFormat::Text => Format::Text,
     };
     let logs = logs::init(format, args.logging.log_level.clone(), traces.as_ref())?;
     info!(version = env!("CARGO_PKG_VERSION"), "roadstead starts");
+    if let Some(error) = no_traces {
+        warn!(%error, "going on without traces");
+    }
 
     let metrics = Arc::new(Metrics::with_build_info(env!("CARGO_PKG_VERSION")));
     let mut manager = manager(&args, &metrics).await?;
@@ -261,7 +270,7 @@ async fn run(args: Args) -> Outcome {
         let listener = health::listen(address, purpose).await?;
         servers.spawn(health::serve(listener, routes, wait_for(stopped.clone())));
     }
-    let outcome = manager.run(shutdown()?).await;
+    let outcome = manager.run(told_to_stop).await;
     stop.send_replace(true);
     if tokio::time::timeout(LAST_WORDS, async { while servers.join_next().await.is_some() {} })
         .await

@@ -2,6 +2,7 @@
 //!
 //! [`tree`] makes crds/ and config/; [`bundle`] and [`release`] go on from there with the general commands of [`crate::olm`].
 
+use std::fmt::Display;
 use std::path::Path;
 
 use semver::Version;
@@ -39,7 +40,7 @@ pub fn version() -> Result<Version, semver::Error> {
 }
 
 /// The operator's image of a version.
-pub fn operator_image(version: &Version) -> String {
+pub fn operator_image(version: impl Display) -> String {
     format!("{REGISTRY}/{OPERATOR}:v{version}")
 }
 

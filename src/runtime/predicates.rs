@@ -100,11 +100,6 @@ pub fn annotations<K: Resource + 'static>() -> Predicate<K> {
     Predicate::new(|old: &K, new: &K| old.meta().annotations != new.meta().annotations)
 }
 
-/// Anything changed.
-pub fn any<K: Resource + 'static>() -> Predicate<K> {
-    Predicate::new(|_, _| true)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,7 +39,8 @@ impl Traces {
     /// Sends spans to the collector at `endpoint`, as `service`. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the endpoint cannot be used. That it does not answer is no error: spans are dropped then.
+    /// When the endpoint cannot be used: then there are no traces, and nothing else changes. That it does not answer is no error: spans
+    /// are dropped then.
     pub fn to(endpoint: &str, service: &str) -> Result<Self, TracesError> {
         if !endpoint.starts_with("http://") {
             return Err(TracesError::Endpoint(endpoint.to_owned()));

@@ -30,6 +30,9 @@ use super::key::{Object, ObjectKey, controller_of};
 use super::rest;
 
 /// The annotation with the hash of what was last applied.
+///
+/// Its name is the same for every operator that is built on this runtime, whatever its field manager is: an object has one controller, so
+/// two of them never write the same one, and who looks at an object finds it under one name.
 pub const APPLIED: &str = "roadstead.dev/applied";
 
 /// A version that no object has: to apply it creates an object, and is a conflict when one of that name has come to be since it was looked for.
