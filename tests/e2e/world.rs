@@ -96,6 +96,11 @@ impl World {
             .push(text.into());
     }
 
+    /// A note that `make soak` collects: a name in words and dots, a value, and its unit.
+    pub fn figure(&self, name: &str, value: f64, unit: &str) {
+        self.note(format!("figure {name} {value:.1} {unit}"));
+    }
+
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }

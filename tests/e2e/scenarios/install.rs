@@ -28,9 +28,9 @@ pub async fn a_subscription_leads_to_a_csv_that_succeeded(world: Arc<World>) -> 
     let csv = started.elapsed().as_secs_f64() - catalog;
     operator::ready(&world, OPERATORS).await?;
     let leads = started.elapsed().as_secs_f64() - catalog;
-    world.note(format!(
-        "catalog READY after {catalog:.1} s; Subscription to Succeeded {csv:.1} s, to a leader {leads:.1} s"
-    ));
+    world.figure("olm.catalog_to_ready", catalog, "s");
+    world.figure("olm.subscription_to_succeeded", csv, "s");
+    world.figure("olm.subscription_to_leader", leads, "s");
 
     let image = operator::image(&world, OPERATORS).await?;
     ensure!(
@@ -126,10 +126,7 @@ pub async fn starting_csv_and_manual_approval_wait_for_the_user(world: Arc<World
     let started = Instant::now();
     olm::approve(&world, "0.1.1").await?;
     olm::succeeded(&world, "0.1.1").await?;
-    world.note(format!(
-        "approval to the next CSV Succeeded {:.1} s",
-        started.elapsed().as_secs_f64()
-    ));
+    world.figure("olm.approval_to_succeeded", started.elapsed().as_secs_f64(), "s");
     world
         .wait_gone(CSV, OPERATORS, &olm::csv_name("0.1.0"), SOON)
         .await?;

@@ -50,10 +50,9 @@ async fn reload(proxy: &Proxy<'_>) -> Outcome {
         .await?;
     proxy.answers("/new", 502).await?;
     proxy.ready().await?;
-    proxy.world.note(format!(
-        "a changed route was served after {:.1} s",
-        started.elapsed().as_secs_f64()
-    ));
+    proxy
+        .world
+        .figure("proxy.change_to_served", started.elapsed().as_secs_f64(), "s");
     // More than one nginx answers: all of them must have it
     for _ in 0..20 {
         let (code, _) = proxy.request("/new").await?;

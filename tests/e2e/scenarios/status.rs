@@ -78,10 +78,11 @@ pub async fn a_second_reconcile_writes_nothing(world: Arc<World>) -> Outcome {
         Ok(Seen::when(now != leader, (), format!("{now} leads")))
     })
     .await?;
-    world.note(format!(
-        "the standby led {:.1} s after the leader was deleted",
-        started.elapsed().as_secs_f64()
-    ));
+    world.figure(
+        "lease.takeover_after_deletion",
+        started.elapsed().as_secs_f64(),
+        "s",
+    );
     throughout("every resourceVersion", Duration::from_secs(6), || async {
         let now = proxy.versions().await?;
         let changed: Vec<_> = now

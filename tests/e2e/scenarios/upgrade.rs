@@ -31,10 +31,11 @@ pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails
     let started = Instant::now();
     catalog::publish_second(&world).await?;
     olm::succeeded(&world, "0.1.1").await?;
-    world.note(format!(
-        "publication to the next CSV Succeeded {:.1} s",
-        started.elapsed().as_secs_f64()
-    ));
+    world.figure(
+        "olm.publication_to_succeeded",
+        started.elapsed().as_secs_f64(),
+        "s",
+    );
     operator::ready(&world, OPERATORS).await?;
     let image = world.operator_image("0.1.1");
     ensure!(
@@ -111,10 +112,11 @@ pub async fn a_switch_to_another_channel_upgrades(world: Arc<World>) -> Outcome 
         )
         .await?;
     olm::succeeded(&world, "0.1.1").await?;
-    world.note(format!(
-        "channel switch to the next CSV Succeeded {:.1} s",
-        started.elapsed().as_secs_f64()
-    ));
+    world.figure(
+        "olm.channel_switch_to_succeeded",
+        started.elapsed().as_secs_f64(),
+        "s",
+    );
     world
         .wait_gone(CSV, OPERATORS, &olm::csv_name("0.1.0"), SOON)
         .await?;
