@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Options;
 
-/// How long nginx may take to answer a question about itself.
-const ANSWER: Duration = Duration::from_secs(1);
+/// How long nginx may take to answer a question about itself; less than a probe may.
+const ANSWER: Duration = Duration::from_secs(2);
 /// The longest answer that is read, in bytes.
 const MAX_ANSWER: u64 = 16 * 1024;
 
@@ -78,7 +78,7 @@ impl Nginx {
 /// Asks nginx over its own socket, and gives the body of its answer.
 ///
 /// # Errors
-/// When there is no answer within a second, or one other than 200.
+/// When there is no answer within two seconds, or one other than 200.
 pub async fn ask(options: &Options, path: &str) -> io::Result<String> {
     let question = async {
         let mut stream = UnixStream::connect(options.socket()).await?;

@@ -146,7 +146,7 @@ async fn live(
         }
         () = asked_to_stop => {
             supervisor.state.send_modify(|state| state.stopping = true);
-            stop(&supervisor.options, nginx).await
+            Ok(stop(&supervisor.options, nginx).await)
         }
         error = supervisor.follow(pid) => Err(error),
     };
@@ -241,37 +241,49 @@ impl Supervisor {
         }
     }
 
-    /// Drains, swaps, reloads, and swaps back if the new workers do not answer.
+    /// Drains, swaps, reloads, and goes back in the same way if the new workers do not answer.
     async fn reload(&self, nginx: Pid, inputs: &Inputs, folder: &Path) -> Result<(), String> {
         let (options, timing) = (&*self.options, self.options.timing);
         let text = |error: Unwritable| error.to_string();
         let previous = generation::active(options);
         drain(options, true).map_err(text)?;
         sleep(timing.reload_drain).await;
-        let outcome = match generation::activate(options, folder) {
-            Ok(()) => {
-                let _ = kill_process(nginx, Signal::HUP);
-                let serving = serves(options, &inputs.generation(), timing.nginx).await;
-                // Old workers are told a moment after new ones answer, and whoever talks to them is to hear `close`.
-                sleep(timing.settle).await;
-                if serving {
-                    Ok(())
-                } else {
-                    Err("nginx did not take the new configuration".to_owned())
-                }
+        let outcome = self.turn_to(nginx, folder, &inputs.generation()).await;
+        if let (Err(error), Some(previous)) = (&outcome, &previous) {
+            tracing::error!(%error, "the reload failed; going back to the configuration before it");
+            // Twice if need be: nginx may have been slow to take the new one, and would serve it later.
+            let name = previous.file_name().unwrap_or_default().to_string_lossy();
+            if let Err(error) = self.turn_to(nginx, previous, &name).await {
+                tracing::error!(%error, "nginx was not seen to serve the configuration before the reload");
             }
-            Err(error) => Err(error.to_string()),
-        };
-        drain(options, false).map_err(text)?;
-        match (&outcome, previous) {
-            (Ok(()), Some(previous)) => generation::discard(options, &previous),
-            (Err(_), Some(previous)) => {
-                generation::activate(options, &previous).map_err(text)?;
-                generation::discard(options, folder);
-            }
-            (_, None) => {}
         }
+        if let Err(error) = drain(options, false) {
+            // What serves is right all the same; only that connections are not kept alive.
+            tracing::error!(%error, "answers go on to say `Connection: close`");
+        }
+        let superseded = match (&outcome, &previous) {
+            (Ok(()), Some(previous)) => Some(previous.as_path()),
+            (Ok(()), None) => None,
+            (Err(_), _) => Some(folder),
+        };
+        // Never the active one, whichever that has come to be.
+        superseded.inspect(|folder| generation::discard(options, folder));
         outcome
+    }
+
+    /// Points the link at a generation, has nginx read it, and waits until its workers answer with it.
+    async fn turn_to(&self, nginx: Pid, folder: &Path, generation: &str) -> Result<(), String> {
+        let (options, timing) = (&*self.options, self.options.timing);
+        generation::activate(options, folder).map_err(|error| error.to_string())?;
+        let _ = kill_process(nginx, Signal::HUP);
+        let serving = serves(options, generation, timing.nginx).await;
+        // Old workers are told a moment after new ones answer, and whoever talks to them is to hear `close`.
+        sleep(timing.settle).await;
+        if serving {
+            Ok(())
+        } else {
+            Err("nginx did not take the new configuration".to_owned())
+        }
     }
 
     fn adopt(&mut self, inputs: &Inputs) {
@@ -303,25 +315,28 @@ impl Supervisor {
 }
 
 /// Keeps serving while load balancers learn that the pod goes, lets requests in flight end, then ends nginx.
-async fn stop(options: &Options, nginx: &mut Nginx) -> Result<u8, AgentError> {
+async fn stop(options: &Options, nginx: &mut Nginx) -> u8 {
     let timing = options.timing;
     tracing::info!(
         drain_seconds = timing.stop_drain.as_secs(),
         "asked to stop: draining"
     );
-    drain(options, true)?;
+    if let Err(error) = drain(options, true) {
+        // A full run folder is no reason to cut off requests in flight: only that clients are not asked to leave.
+        tracing::error!(%error, "stopping without asking clients to reconnect");
+    }
     if nginx.ended_within(timing.stop_drain).await {
-        return Ok(0);
+        return 0;
     }
     for (signal, bound) in [(Signal::QUIT, timing.stop), (Signal::TERM, LAST_WARNING)] {
         nginx.signal(signal);
         if nginx.ended_within(bound).await {
             tracing::info!("nginx stopped");
-            return Ok(0);
+            return 0;
         }
         tracing::warn!(?signal, seconds = bound.as_secs(), "requests are still in flight");
     }
-    Ok(0)
+    0
 }
 
 fn drain(options: &Options, on: bool) -> Result<(), Unwritable> {

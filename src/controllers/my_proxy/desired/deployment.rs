@@ -85,8 +85,9 @@ fn serve(container: &mut Container, unit: &Unit) {
         ports.push(port("https", HTTPS_PORT));
     }
     container.ports = Some(ports);
-    // Quick, so that a rolling update is, and so that a pod that goes is out of the Service before its drain ends.
-    container.readiness_probe = Some(probe("/readyz", 1, 2));
+    // Quick to say yes, so that a rolling update is; slow to say no, since an nginx that is only busy would leave its load to the others.
+    // A pod that goes is out of the Service by its deletion.
+    container.readiness_probe = Some(probe("/readyz", 1, 5));
     container.liveness_probe = Some(probe("/healthz", 10, 3));
 }
 
