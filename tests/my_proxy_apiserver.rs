@@ -297,6 +297,56 @@ async fn a_renamed_deployment_goes_once_its_successor_serves() {
 }
 
 #[tokio::test]
+async fn a_proxy_is_ready_again_only_once_its_rollout_is_over() {
+    let world = World::serving("rollout", &["edge"]).await;
+    world
+        .patch::<MyProxy>("edge", json!({"spec": {"resources": {"limits": {"cpu": "2"}}}}))
+        .await;
+    world
+        .until("edge", "rolling out", |status| {
+            condition(status, "Ready")["reason"] == "RollingOut"
+        })
+        .await;
+    let status = world.status("edge").await;
+    assert_eq!(condition(&status, "Available")["status"], "True");
+    let generation = world.get::<Deployment>("edge").await.metadata.generation;
+    let done = json!({"observedGeneration": generation, "updatedReplicas": 2});
+    let half = json!({"observedGeneration": generation, "updatedReplicas": 1});
+    world.patch_status::<Deployment>("edge", half).await;
+    world
+        .until("edge", "half way", |status| {
+            condition(status, "Ready")["message"] == "1 of 2 pods are up to date"
+        })
+        .await;
+    world.patch_status::<Deployment>("edge", done).await;
+    world.until("edge", "ready", is_ready).await;
+}
+
+#[tokio::test]
+async fn a_write_that_is_rejected_is_told_and_takes_nothing_from_the_pods_that_serve() {
+    let world = World::serving("rejected", &["edge"]).await;
+    let pods = world.status("edge").await["pod_names"].clone();
+    // More is asked for than may be used: only the API server's own rules for pods tell.
+    let resources = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}});
+    world
+        .patch::<MyProxy>("edge", json!({"spec": {"resources": resources}}))
+        .await;
+    world
+        .until("edge", "told", |status| {
+            condition(status, "Ready")["reason"] == "Rejected"
+        })
+        .await;
+    let status = world.status("edge").await;
+    assert_eq!(condition(&status, "Progressing")["reason"], "Rejected");
+    assert_eq!(condition(&status, "Available")["status"], "True");
+    assert_eq!((&status["pod_names"], &status["replicas"]), (&pods, &json!(2)));
+    world
+        .patch::<MyProxy>("edge", json!({"spec": {"resources": null}}))
+        .await;
+    world.until("edge", "ready again", is_ready).await;
+}
+
+#[tokio::test]
 async fn pod_names_follow_the_pods() {
     let world = World::serving("pods", &["edge"]).await;
     let names = world.status("edge").await["pod_names"].clone();

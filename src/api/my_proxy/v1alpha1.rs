@@ -193,7 +193,7 @@ pub struct MyProxyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 
-    /// Ready, ConfigValid, Available and Progressing.
+    /// Ready, ConfigValid, UpToDate, Available and Progressing.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -19,7 +19,7 @@ const BAD: [&str; 9] = [
     "Blocked",
 ];
 /// Reasons that say that nothing happened yet, or that another condition tells better.
-const SILENT: [&str; 4] = ["NotStarted", "Waiting", "Blocked", "Complete"];
+const SILENT: [&str; 3] = ["NotStarted", "Waiting", "Complete"];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
 const NEWS_BY_MESSAGE: [&str; 4] = ["InvalidSpec", "Refused", "NameTaken", "Rejected"];
 
@@ -68,7 +68,7 @@ fn announce(condition: &Condition, under_way: bool) -> Option<Announcement> {
         // What is being checked was told by ConfigValid.
         (PROGRESSING, "Checking") => return None,
         (PROGRESSING, reason) => (reason, "RollOut"),
-        // Ready repeats another condition, unless all is well.
+        // UpToDate says what Progressing does, and Ready repeats another condition, unless all is well.
         (READY, "Ready") => ("Ready", "Serve"),
         _ => return None,
     };
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn refusals_are_warnings() {
         let after = [
-            condition(AVAILABLE, "False", "NameTaken", "x"),
+            condition(PROGRESSING, "False", "NameTaken", "x"),
             condition(CONFIG_VALID, "True", "Accepted", "y"),
         ];
         let types: Vec<_> = announcements(&[], &after)

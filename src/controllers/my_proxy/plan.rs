@@ -43,6 +43,7 @@ pub fn plan(owner: &Owner<'_>, observed: &Observed, settings: &Settings, now: Ti
     let unit = Unit::of(owner.proxy, settings);
     let key = unit.key();
     let mounted = named(&observed.config_maps, &names::config_map(owner.proxy));
+    // The key alone: if the rest was changed by somebody, what nginx accepted under this key is put back.
     let accepted = mounted.is_some_and(|mounted| mounted.annotations().get(KEY) == Some(&key));
     let verdict = if accepted {
         Verdict::Active

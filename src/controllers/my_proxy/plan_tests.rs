@@ -194,6 +194,28 @@ fn a_lost_configuration_never_takes_the_deployment_with_it() {
 }
 
 #[test]
+fn a_configuration_that_somebody_changed_is_never_taken_for_the_last_good_one() {
+    let mut world = World::default();
+    world.settle(&to(1));
+    let good = world.plan(to(1)).resources.config_map.unwrap();
+    let mounted = Arc::make_mut(&mut world.0.config_maps[0]);
+    mounted
+        .data
+        .as_mut()
+        .unwrap()
+        .insert("nginx.conf".into(), "anything".into());
+    assert_eq!(
+        world.plan(to(1)).resources.config_map.unwrap(),
+        good,
+        "it is put back"
+    );
+    let plan = world.plan(to(2));
+    assert!(plan.active.is_none() && plan.resources.config_map.is_none());
+    world.step(to(2));
+    assert_eq!(world.0.deployments.len(), 1, "and takes no pods with it");
+}
+
+#[test]
 fn a_renamed_deployment_is_removed_once_the_new_one_is_available() {
     let mut world = World::default();
     world.settle(&json!({}));

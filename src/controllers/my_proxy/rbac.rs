@@ -9,18 +9,14 @@ const OWN: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 pub fn rules() -> Vec<PolicyRule> {
     vec![
         // `patch` is for the finalizer.
-        rule(
-            "roadstead.dev",
-            &["myproxies"],
-            &["get", "list", "watch", "patch"],
-        ),
-        rule("roadstead.dev", &["myproxies/status"], &["get", "patch"]),
+        rule("roadstead.dev", &["myproxies"], &["list", "watch", "patch"]),
+        rule("roadstead.dev", &["myproxies/status"], &["patch"]),
         rule("", &["configmaps", "services"], &OWN),
         rule("apps", &["deployments"], &OWN),
         rule("batch", &["jobs"], &OWN),
         rule("policy", &["poddisruptionbudgets"], &OWN),
         // `patch` is for an annotation, at which the kubelet looks at the mounted configuration again.
-        rule("", &["pods"], &["get", "list", "watch", "patch"]),
+        rule("", &["pods"], &["list", "watch", "patch"]),
     ]
 }
 

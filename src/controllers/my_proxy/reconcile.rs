@@ -13,7 +13,7 @@ use super::desired::unit::KEY;
 use super::desired::{Owner, Resources};
 use super::observe::{Caches, Observed, named};
 use super::plan::{Plan, plan};
-use super::status::{Seen, compute, deleting};
+use super::status::{DELETING, Seen, compute, deleting};
 use crate::api::my_proxy::{MyProxy, validate};
 use crate::runtime::apply::{Applier, ApplyError, Outcome};
 use crate::runtime::client::is_not_found;
@@ -84,9 +84,10 @@ impl Reconciler for MyProxyReconciler {
     }
 }
 
-/// What was written of the children.
+/// What is known of the children after the writes, those that failed included.
 #[derive(Debug, Default)]
 struct Applied {
+    /// As it was written last, or as it was observed: what could not be changed goes on serving.
     deployment: Option<Arc<Deployment>>,
     announcements: Vec<Announcement>,
 }
@@ -126,7 +127,9 @@ impl MyProxyReconciler {
             Err(_) => Ok(()),
         };
         let failure = outcome.as_ref().err();
-        // Whoever may not write, or knows too little, has nothing to say either.
+        // At once: whatever goes wrong from here on, the next reconcile finds nothing to write and so nothing to tell.
+        tell(proxy, context, applied.announcements).await;
+        // Whoever may not write, or knows too little, has nothing to say of the whole.
         if let Some(ApplyError::Fenced { .. } | ApplyError::Conflict { .. }) = failure {
             return outcome.map(|()| Next::OnChange).map_err(Error::from);
         }
@@ -134,13 +137,12 @@ impl MyProxyReconciler {
             .deployment
             .as_ref()
             .map(|deployment| deployment.name_any());
+        let mut earlier = observed.deployments.clone();
+        earlier.retain(|deployment| Some(deployment.name_any()) != name);
         let seen = Seen {
             plan: plan.as_ref().map_err(|problems| *problems),
             deployment: applied.deployment.as_deref(),
-            renaming: observed
-                .deployments
-                .iter()
-                .any(|deployment| Some(deployment.name_any()) != name),
+            earlier: &earlier,
             pods: &observed.pods,
             failure,
         };
@@ -151,10 +153,8 @@ impl MyProxyReconciler {
             .as_ref()
             .map(|status| status.conditions.as_slice())
             .unwrap_or_default();
-        applied
-            .announcements
-            .extend(announcements(before, &status.conditions));
-        tell(proxy, context, applied.announcements).await;
+        // If the patch above did not succeed, these are news still.
+        tell(proxy, context, announcements(before, &status.conditions)).await;
         outcome?;
         let wake = plan.ok().and_then(|plan| plan.verdict.wake());
         Ok(wake.map_or(Next::OnChange, |wake| {
@@ -175,8 +175,10 @@ impl MyProxyReconciler {
                 _ => Ok(Next::OnChange),
             };
         }
-        let status = deleting(proxy, context.now());
-        if context.apply().status(proxy, &status).await? {
+        let known = proxy.status.as_ref().and_then(|status| status.phase.as_deref()) == Some(DELETING);
+        let status = deleting(proxy, &observed.pods, context.now());
+        context.apply().status(proxy, &status).await?;
+        if !known {
             let note = "its Deployment, Service and configuration are being deleted".to_owned();
             let announcement = Announcement {
                 type_: EventType::Normal,
@@ -205,11 +207,10 @@ impl MyProxyReconciler {
     }
 }
 
-/// The Deployment that the proxy means, or the one that it has.
+/// The Deployment that the proxy means, or the one that it has: after a change of name, until there is one of the new name.
 fn current<'a>(proxy: &MyProxy, observed: &'a Observed) -> Option<&'a Arc<Deployment>> {
     let name = proxy.spec.name.clone().unwrap_or_else(|| proxy.name_any());
-    named(&observed.deployments, &name)
-        .or_else(|| observed.deployments.first().filter(|_| proxy.spec.name.is_some()))
+    named(&observed.deployments, &name).or_else(|| observed.deployments.first())
 }
 
 /// Writes the children in the order in which they need each other, then removes those that are no longer wanted.
@@ -229,7 +230,8 @@ async fn write(
         disruption_budget,
     } = plan.resources.clone();
     let mut keep = plan.keep.clone();
-    apply.apply(service, observed.services.first()).await?;
+    let way_in = service.name_any();
+    apply.apply(service, named(&observed.services, &way_in)).await?;
     for config_map in [config_map, candidate].into_iter().flatten() {
         let name = config_map.name_any();
         apply
@@ -243,7 +245,6 @@ async fn write(
         keep.jobs.insert(name);
     }
     if let Some(deployment) = deployment {
-        applied.deployment = None;
         let name = deployment.name_any();
         let written = apply
             .apply(deployment, named(&observed.deployments, &name))
@@ -256,13 +257,14 @@ async fn write(
     }
     let mut budgets = Vec::new();
     if let Some(budget) = disruption_budget {
-        budgets.push(budget.name_any());
-        apply.apply(budget, observed.budgets.first()).await?;
+        let name = budget.name_any();
+        apply.apply(budget, named(&observed.budgets, &name)).await?;
+        budgets.push(name);
     }
     deliver(apply, plan, &observed.pods).await?;
     let Observed {
         deployments,
-        services: _,
+        services,
         config_maps,
         jobs,
         budgets: live_budgets,
@@ -279,6 +281,7 @@ async fn write(
     apply.prune(proxy, jobs, &keep.jobs).await?;
     apply.prune(proxy, config_maps, &keep.config_maps).await?;
     apply.prune(proxy, live_budgets, &budgets).await?;
+    apply.prune(proxy, services, [way_in]).await?;
     Ok(())
 }
 

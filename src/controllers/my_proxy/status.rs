@@ -17,20 +17,24 @@ use crate::runtime::conditions::{Conditions, READY, State};
 
 /// nginx accepts the configuration of this very spec.
 pub const CONFIG_VALID: &str = "ConfigValid";
-/// As many pods serve as the spec asks for.
+/// As many pods serve as the spec asks for, of whichever revision. It counts pods and nothing else.
 pub const AVAILABLE: &str = "Available";
+/// The cluster has all that was to be written, and every pod is of that revision and of the present name.
+pub const UP_TO_DATE: &str = "UpToDate";
 /// Something is under way: a check, or a rollout.
 pub const PROGRESSING: &str = "Progressing";
+/// The phase of a proxy whose children are being removed.
+pub const DELETING: &str = "Deleting";
 
 /// What a status is computed from.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// What was planned, or why nothing could be.
     pub plan: Result<&'a Plan, &'a Problems>,
-    /// The Deployment of the present name, as it was applied.
+    /// The Deployment of the present name as it was applied or, where that could not be written, the one that serves.
     pub deployment: Option<&'a Deployment>,
-    /// Whether a Deployment of an earlier name is still there.
-    pub renaming: bool,
+    /// Deployments of earlier names, which serve until the present one does.
+    pub earlier: &'a [Arc<Deployment>],
     /// The proxy's pods, those of checks included.
     pub pods: &'a [Arc<Pod>],
     /// What kept a child from being written.
@@ -44,8 +48,9 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
     let mut conditions = Conditions::new(&before.conditions, proxy.metadata.generation, now);
     config_valid(&mut conditions, before, seen);
     available(&mut conditions, seen);
-    progressing(&mut conditions, seen);
-    conditions.ready_from(&[CONFIG_VALID, AVAILABLE]);
+    rollout(&mut conditions, seen);
+    // What keeps a write from being made tells more than the pods that are missing for it.
+    conditions.ready_from(&[CONFIG_VALID, UP_TO_DATE, AVAILABLE]);
     let live = seen.deployment.and_then(|deployment| deployment.status.as_ref());
     MyProxyStatus {
         pod_names: pod_names(seen),
@@ -58,31 +63,41 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
     }
 }
 
-/// What the status of a proxy becomes when its deletion begins.
-pub fn deleting(proxy: &MyProxy, now: Timestamp) -> MyProxyStatus {
+/// What the status of a proxy is while it is deleted, from the pods that are left.
+pub fn deleting(proxy: &MyProxy, pods: &[Arc<Pod>], now: Timestamp) -> MyProxyStatus {
     let before = proxy.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&before.conditions, proxy.metadata.generation, now);
-    for condition in before
-        .conditions
-        .iter()
-        .filter(|condition| condition.type_ == CONFIG_VALID)
-    {
-        let state = if condition.status == "True" {
-            State::True
-        } else {
-            State::False
-        };
-        conditions.set(CONFIG_VALID, state, &condition.reason, condition.message.clone());
+    if let Some(condition) = find(&before, CONFIG_VALID) {
+        let (state, message) = (state_of(condition), condition.message.clone());
+        conditions.set(CONFIG_VALID, state, &condition.reason, message);
     }
     let message = "the proxy is being deleted";
     conditions.set(AVAILABLE, State::False, "Deleting", message);
+    conditions.set(UP_TO_DATE, State::False, "Deleting", message);
     conditions.set(PROGRESSING, State::True, "Deleting", message);
     conditions.set(READY, State::False, "Deleting", message);
+    let left: Vec<_> = pods.iter().filter(|pod| proxies(pod) && stays(pod)).collect();
     MyProxyStatus {
-        phase: Some("Deleting".to_owned()),
+        pod_names: sorted_names(left.iter().copied()),
+        phase: Some(DELETING.to_owned()),
         observed_generation: proxy.metadata.generation,
+        replicas: i32::try_from(left.len()).unwrap_or(i32::MAX),
+        ready_replicas: i32::try_from(left.iter().filter(|pod| is_ready(pod)).count()).unwrap_or(i32::MAX),
+        selector: before.selector,
         conditions: conditions.finish(),
-        ..before
+    }
+}
+
+fn find<'a>(status: &'a MyProxyStatus, type_: &str) -> Option<&'a Condition> {
+    let mut conditions = status.conditions.iter();
+    conditions.find(|condition| condition.type_ == type_)
+}
+
+fn state_of(condition: &Condition) -> State {
+    match condition.status.as_str() {
+        "True" => State::True,
+        "False" => State::False,
+        _ => State::Unknown,
     }
 }
 
@@ -91,23 +106,34 @@ fn pod_names(seen: &Seen<'_>) -> Vec<String> {
     let Some(app) = seen.deployment.map(ResourceExt::name_any) else {
         return Vec::new();
     };
-    let stays = |pod: &&Arc<Pod>| {
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-        pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
-    };
-    let ours = |pod: &&Arc<Pod>| {
-        let label = |name: &str| pod.labels().get(name).map(String::as_str);
-        label(APP) == Some(&app) && label(COMPONENT) == Some(PROXY)
-    };
-    let mut names: Vec<_> = seen
-        .pods
-        .iter()
-        .filter(ours)
-        .filter(stays)
-        .map(|pod| pod.name_any())
-        .collect();
+    let ours = |pod: &&Arc<Pod>| proxies(pod) && pod.labels().get(APP) == Some(&app);
+    sorted_names(seen.pods.iter().filter(ours).filter(|pod| stays(pod)))
+}
+
+fn sorted_names<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<String> {
+    let mut names: Vec<_> = pods.map(|pod| pod.name_any()).collect();
     names.sort();
     names
+}
+
+/// Whether a pod is one that proxies, not one that checks.
+fn proxies(pod: &Pod) -> bool {
+    pod.labels()
+        .get(COMPONENT)
+        .is_some_and(|component| component == PROXY)
+}
+
+fn stays(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let mut conditions = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn selector(deployment: &Deployment) -> Option<String> {
@@ -129,13 +155,11 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
             return conditions.set(CONFIG_VALID, State::False, "InvalidSpec", message);
         }
     };
-    let serves = plan.active.is_some();
+    // Pods keep what they have loaded, even if the ConfigMap that it came from is lost.
+    let serves = plan.active.is_some() || seen.deployment.is_some();
     // What the last attempt said stays until the next one has said something.
-    let last = before
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == CONFIG_VALID);
-    let last = last.filter(|condition| matches!(condition.reason.as_str(), "Refused" | "CheckFailed"));
+    let last = find(before, CONFIG_VALID)
+        .filter(|condition| matches!(condition.reason.as_str(), "Refused" | "CheckFailed"));
     match &plan.verdict {
         Verdict::Active | Verdict::Passed => {
             conditions.set(
@@ -147,12 +171,7 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
         }
         Verdict::Due { attempt } | Verdict::Running { attempt, .. } if *attempt > 1 && last.is_some() => {
             if let Some(last) = last {
-                let state = if last.status == "False" {
-                    State::False
-                } else {
-                    State::Unknown
-                };
-                conditions.set(CONFIG_VALID, state, &last.reason, last.message.clone());
+                conditions.set(CONFIG_VALID, state_of(last), &last.reason, last.message.clone());
             }
         }
         Verdict::Running {
@@ -235,21 +254,15 @@ fn hint(plan: &Plan, waiting: &str) -> String {
 }
 
 fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
-    match seen.failure {
-        Some(error @ ApplyError::NotOurs { .. }) => {
-            return conditions.set(AVAILABLE, State::False, "NameTaken", error.to_string());
-        }
-        Some(error @ ApplyError::Rejected { .. }) => {
-            return conditions.set(AVAILABLE, State::False, "Rejected", error.to_string());
-        }
-        _ => {}
-    }
     let Some(deployment) = seen.deployment else {
         let message = "no pod is started before nginx accepts the configuration";
         return conditions.set(AVAILABLE, State::False, "NotStarted", message);
     };
+    let available = |deployment: &Deployment| count(deployment, |status| status.available_replicas);
+    // The Service leads to pods of earlier names too.
+    let earlier = seen.earlier.iter().map(|deployment| available(deployment));
     let (ready, wanted) = (
-        count(deployment, |status| status.available_replicas),
+        earlier.fold(available(deployment), i32::saturating_add),
         wanted(deployment),
     );
     let message = format!("{ready} of {wanted} pods are ready");
@@ -270,7 +283,8 @@ fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
     }
 }
 
-fn progressing(conditions: &mut Conditions, seen: &Seen<'_>) {
+/// Sets [`UP_TO_DATE`] and [`PROGRESSING`]: how far what was planned has got.
+fn rollout(conditions: &mut Conditions, seen: &Seen<'_>) {
     // Only the first attempt gets on; those after it make sure that nothing changed.
     let checking = seen.plan.is_ok_and(|plan| {
         matches!(
@@ -278,45 +292,69 @@ fn progressing(conditions: &mut Conditions, seen: &Seen<'_>) {
             Verdict::Due { attempt: 1 } | Verdict::Running { attempt: 1, .. }
         )
     });
-    let (state, reason, message) = match seen.deployment {
-        _ if seen.failure.is_some() => (State::False, "Blocked", "a child could not be written".to_owned()),
+    let (up_to_date, progressing, reason, message) = match seen.deployment {
+        _ if let Some(failure) = seen.failure => (
+            State::False,
+            State::False,
+            reason_of(failure),
+            failure.to_string(),
+        ),
         Some(deployment) if is_stalled(deployment) => {
             let why = why_pods_wait(seen).unwrap_or_else(|| "new pods do not become ready".to_owned());
-            (
-                State::False,
-                "Stalled",
-                format!("the rollout does not get on: {why}"),
-            )
+            let message = format!("the rollout does not get on: {why}");
+            (State::False, State::False, "Stalled", message)
+        }
+        Some(deployment) if !is_observed(deployment) => {
+            let message = format!("Deployment {} has not been looked at yet", deployment.name_any());
+            (State::False, State::True, "RollingOut", message)
         }
         Some(deployment) if is_rolling_out(deployment) => {
             let (updated, wanted) = (
                 count(deployment, |status| status.updated_replicas),
                 wanted(deployment),
             );
-            (
-                State::True,
-                "RollingOut",
-                format!("{updated} of {wanted} pods are up to date"),
-            )
+            let message = format!("{updated} of {wanted} pods are up to date");
+            (State::False, State::True, "RollingOut", message)
         }
-        Some(deployment) if seen.renaming => (
+        Some(deployment) if !seen.earlier.is_empty() => {
+            let message = format!("Deployment {} takes over", deployment.name_any());
+            (State::False, State::True, "Renaming", message)
+        }
+        Some(_) => (
             State::True,
-            "Renaming",
-            format!("Deployment {} takes over", deployment.name_any()),
+            State::False,
+            "Complete",
+            "all pods are up to date".to_owned(),
         ),
-        _ if checking => (
-            State::True,
-            "Checking",
-            "nginx -t is being run on the configuration".to_owned(),
-        ),
-        Some(_) => (State::False, "Complete", "all pods are up to date".to_owned()),
         None => (
+            State::Unknown,
             State::False,
             "Waiting",
             "the configuration has to be accepted first".to_owned(),
         ),
     };
-    conditions.set(PROGRESSING, state, reason, message);
+    conditions.set(UP_TO_DATE, up_to_date, reason, message.clone());
+    if checking && matches!(reason, "Complete" | "Waiting") {
+        let message = "nginx -t is being run on the configuration";
+        conditions.set(PROGRESSING, State::True, "Checking", message);
+    } else {
+        conditions.set(PROGRESSING, progressing, reason, message);
+    }
+}
+
+/// Why nothing gets on: what people can mend by a name of its own.
+fn reason_of(failure: &ApplyError) -> &'static str {
+    match failure {
+        ApplyError::NotOurs { .. } => "NameTaken",
+        ApplyError::Rejected { .. } => "Rejected",
+        _ => "Blocked",
+    }
+}
+
+/// Whether its controller has seen the spec of a Deployment: what the status says is about that spec only then.
+fn is_observed(deployment: &Deployment) -> bool {
+    let status = deployment.status.as_ref();
+    status.is_some_and(|status| status.observed_generation >= deployment.metadata.generation)
 }
 
 fn is_rolling_out(deployment: &Deployment) -> bool {
@@ -326,14 +364,11 @@ fn is_rolling_out(deployment: &Deployment) -> bool {
     let (updated, total) = (status.updated_replicas.unwrap_or(0), status.replicas.unwrap_or(0));
     // Once complete, a Deployment stays so: a pod that is lost later is no rollout.
     let complete = has_progress(deployment, "NewReplicaSetAvailable") || is_available(deployment);
-    status.observed_generation < deployment.metadata.generation
-        || updated != wanted(deployment)
-        || total > updated
-        || !complete
+    updated != wanted(deployment) || total > updated || !complete
 }
 
 fn is_stalled(deployment: &Deployment) -> bool {
-    has_progress(deployment, "ProgressDeadlineExceeded")
+    is_observed(deployment) && has_progress(deployment, "ProgressDeadlineExceeded")
 }
 
 fn has_progress(deployment: &Deployment, reason: &str) -> bool {
@@ -380,10 +415,9 @@ fn phase(conditions: &Conditions, before: &MyProxyStatus, seen: &Seen<'_>) -> &'
     };
     let served_before = matches!(before.phase.as_deref(), Some("Running" | "Updating" | "Degraded"));
     let (available, progressing) = (is(AVAILABLE, State::True), is(PROGRESSING, State::True));
-    let stalled = seen.deployment.is_some_and(is_stalled);
     match (available, progressing) {
         (true, true) => "Updating",
-        (true, false) if is(CONFIG_VALID, State::True) && !stalled => "Running",
+        (true, false) if is(READY, State::True) => "Running",
         (true, false) => "Degraded",
         (false, true) if served_before => "Updating",
         (false, true) => "Creating",

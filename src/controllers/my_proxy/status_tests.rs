@@ -56,7 +56,7 @@ fn status_of(
         &Seen {
             plan: Ok(&plan),
             deployment,
-            renaming: false,
+            earlier: &[],
             pods,
             failure: None,
         },
@@ -199,7 +199,7 @@ fn an_invalid_spec_is_told_and_what_serves_goes_on() {
     let seen = Seen {
         plan: Err(&problems),
         deployment: Some(&serving),
-        renaming: false,
+        earlier: &[],
         pods: &[],
         failure: None,
     };
@@ -226,7 +226,7 @@ fn a_name_that_is_taken_is_told() {
     let seen = Seen {
         plan: Ok(&plan),
         deployment: None,
-        renaming: false,
+        earlier: &[],
         pods: &[],
         failure: Some(&failure),
     };
@@ -251,6 +251,12 @@ fn a_name_that_is_taken_is_told() {
     json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2,
         "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}),
     "Degraded", "True", "Stalled"
+)]
+// Told of an earlier spec, and no verdict on this one.
+#[case::stalled_before(
+    json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2,
+        "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}),
+    "Updating", "True", "RollingOut"
 )]
 #[case::a_pod_lost_later(
     json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1,
@@ -278,6 +284,92 @@ fn phase_and_progress_follow_the_deployment(
         ),
         (Some(phase), available, progress)
     );
+    let ready = if phase == "Running" { "True" } else { "False" };
+    assert_eq!(
+        said(&status, READY).0,
+        ready,
+        "ready only once all of it is rolled out"
+    );
+}
+
+#[test]
+fn while_a_rollout_is_under_way_ready_says_what_it_waits_for_and_available_that_pods_serve() {
+    let live = json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2});
+    let status = status_of(
+        MyProxyStatus::default(),
+        Verdict::Active,
+        Some(&deployment(live)),
+        &[],
+    );
+    let (state, reason, message) = said(&status, READY);
+    assert_eq!(
+        (state.as_str(), reason.as_str(), message.as_str()),
+        ("False", "RollingOut", "1 of 2 pods are up to date")
+    );
+    assert_eq!(said(&status, AVAILABLE).2, "2 of 2 pods are ready");
+}
+
+#[test]
+fn while_a_check_runs_it_is_unknown_whether_what_serves_is_what_is_asked_for() {
+    let status = status_of(MyProxyStatus::default(), running(None), Some(&serving()), &[]);
+    assert_eq!(said(&status, READY).0, "Unknown");
+    assert_eq!(said(&status, READY).1, "Checking");
+    assert_eq!(said(&status, AVAILABLE).0, "True");
+}
+
+#[test]
+fn while_a_name_changes_the_pods_of_the_earlier_one_serve_and_ready_waits_for_the_new_one() {
+    let (proxy, plan) = (proxy("edge", json!({})), plan_with(Verdict::Active, true));
+    let (mut old, fresh) = (serving(), deployment(json!({})));
+    old.metadata.name = Some("old".into());
+    let (earlier, done) = ([Arc::new(old)], serving());
+    let seen = |deployment| Seen {
+        plan: Ok(&plan),
+        deployment: Some(deployment),
+        earlier: &earlier,
+        pods: &[],
+        failure: None,
+    };
+    let status = compute(&proxy, &seen(&fresh), at(0));
+    assert_eq!(said(&status, AVAILABLE).0, "True");
+    assert_eq!(said(&status, READY).1, "RollingOut");
+    let status = compute(&proxy, &seen(&done), at(0));
+    assert_eq!(
+        (said(&status, READY).0, said(&status, READY).1),
+        ("False".into(), "Renaming".into())
+    );
+}
+
+#[test]
+fn a_write_that_fails_takes_nothing_from_the_pods_that_serve() {
+    let (proxy, plan, serving) = (
+        proxy("edge", json!({})),
+        plan_with(Verdict::Active, true),
+        serving(),
+    );
+    let pods = [pod("edge-a", "edge", PROXY, "Running", false)];
+    let failure = ApplyError::Rejected {
+        kind: "Deployment".into(),
+        key: ObjectKey::namespaced("shop", "edge"),
+        message: "exceeded quota".into(),
+    };
+    let seen = Seen {
+        plan: Ok(&plan),
+        deployment: Some(&serving),
+        earlier: &[],
+        pods: &pods,
+        failure: Some(&failure),
+    };
+    let status = compute(&proxy, &seen, at(0));
+    assert_eq!((status.replicas, status.pod_names.len()), (2, 1));
+    assert!(status.selector.is_some());
+    assert_eq!(said(&status, AVAILABLE).0, "True");
+    for type_ in [PROGRESSING, READY] {
+        let (state, reason, message) = said(&status, type_);
+        assert_eq!((state.as_str(), reason.as_str()), ("False", "Rejected"));
+        assert!(message.ends_with("exceeded quota"), "{message}");
+    }
+    assert_eq!(status.phase.as_deref(), Some("Degraded"));
 }
 
 fn pod(name: &str, app: &str, component: &str, phase: &str, deleting: bool) -> Arc<Pod> {
@@ -323,11 +415,27 @@ fn a_deletion_is_told() {
         Some(&serving()),
         &[],
     ));
-    let status = deleting(&proxy, at(0));
+    let status = deleting(&proxy, &[], at(0));
     assert_eq!(
         (status.phase.as_deref(), said(&status, READY).1.as_str()),
         (Some("Deleting"), "Deleting")
     );
     proxy.status = Some(status.clone());
-    assert_eq!(deleting(&proxy, at(9)), status);
+    assert_eq!(deleting(&proxy, &[], at(9)), status);
+}
+
+#[test]
+fn while_a_proxy_is_deleted_its_pods_are_those_that_are_left_and_what_is_unknown_stays_so() {
+    let mut proxy = proxy("edge", json!({}));
+    let before = status_of(MyProxyStatus::default(), running(None), Some(&serving()), &[]);
+    proxy.status = Some(before);
+    let pods = [
+        pod("edge-a", "edge", PROXY, "Running", false),
+        pod("edge-b", "edge", PROXY, "Running", true),
+        pod("edge-check", "edge", "check", "Running", false),
+    ];
+    let status = deleting(&proxy, &pods, at(0));
+    assert_eq!(status.pod_names, ["edge-a"]);
+    assert_eq!((status.replicas, status.ready_replicas), (1, 0));
+    assert_eq!(said(&status, CONFIG_VALID).0, "Unknown");
 }

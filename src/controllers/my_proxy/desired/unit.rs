@@ -44,15 +44,17 @@ impl Unit {
         }
     }
 
-    /// Reads the unit that is active from its ConfigMap; none if that was not written by [`super::config_map`].
+    /// Reads the unit that is active from its ConfigMap; none if that was not written by [`super::config_map`], or was changed since:
+    /// nginx never accepted what it holds then.
     pub fn read(config_map: &ConfigMap) -> Option<Self> {
         let annotations = config_map.metadata.annotations.as_ref()?;
-        Some(Self {
+        let unit = Self {
             config: config_map.data.as_ref()?.get(FILE)?.clone(),
             image: annotations.get(IMAGE)?.clone(),
             agent_image: annotations.get(AGENT)?.clone(),
             tls_secret: annotations.get(TLS_SECRET).cloned(),
-        })
+        };
+        (annotations.get(KEY) == Some(&unit.key())).then_some(unit)
     }
 
     /// Ten hex digits that differ when anything of the unit does.
