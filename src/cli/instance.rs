@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
+use crate::api::my_proxy::agent::{MAX_REASON, REFUSED};
 use crate::instance::install::install;
-use crate::instance::nginx::check::{CheckError, REFUSED, check_once, shorten};
+use crate::instance::nginx::check::{CheckError, check_once, shorten};
 use crate::instance::nginx::{Options, Timing, supervisor};
-
-/// What the kubelet keeps of a termination message, in bytes.
-const MAX_TERMINATION_MESSAGE: usize = 4096;
+use crate::telemetry::logs::{self, Format, LogLevel};
 
 /// Run inside an operand's container.
 #[derive(Debug, clap::Args)]
@@ -92,11 +91,9 @@ pub fn main(args: Args) -> ExitCode {
 }
 
 fn run(args: Nginx) -> ExitCode {
-    tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_writer(std::io::stderr)
-        .init();
+    if let Err(error) = logs::init(Format::Json, LogLevel::default(), None) {
+        return fail(&error.to_string());
+    }
     let (check, termination_log) = (args.check, args.termination_log.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -126,7 +123,7 @@ fn run(args: Nginx) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err((code, message)) => {
             // Where there is no such file, standard error has to do.
-            let _ = std::fs::write(&termination_log, shorten(&message, MAX_TERMINATION_MESSAGE));
+            let _ = std::fs::write(&termination_log, shorten(&message, MAX_REASON));
             fail(&message);
             ExitCode::from(code)
         }

@@ -40,6 +40,12 @@ pub struct InvalidLevel {
     given: String,
 }
 
+impl Default for LogLevel {
+    fn default() -> Self {
+        Self("info".to_owned())
+    }
+}
+
 impl LogLevel {
     fn filter(&self) -> Result<EnvFilter, InvalidLevel> {
         let invalid = || InvalidLevel {

@@ -1,12 +1,15 @@
 //! MyProxy: an nginx that proxies.
 //!
 //! [`v1alpha1`] holds the shape that users write; [`validate`] turns it into a [`ValidProxy`], the only form from which
-//! an nginx configuration can be rendered.
+//! an nginx configuration can be rendered; [`agent`] is what operator and pods agree on.
 
+pub mod agent;
+mod limits;
 pub mod v1alpha1;
 mod validate;
 
+pub use limits::MAX_NAME;
 pub use v1alpha1::{MyProxy, MyProxySpec, MyProxyStatus};
 pub use validate::{
-    Address, MAX_NAME, Problem, Problems, ValidProxy, ValidRoute, ValidServer, ValidUpstream, validate,
+    Address, Problem, Problems, ValidProxy, ValidRoute, ValidServer, ValidUpstream, validate,
 };

@@ -10,6 +10,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::limits::{
+    MAX_HOST, MAX_IMAGE, MAX_NAME, MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT,
+};
+
 /// How many pods a proxy has when its author does not say.
 pub const DEFAULT_REPLICAS: i32 = 2;
 
@@ -67,37 +71,37 @@ pub const DEFAULT_REPLICAS: i32 = 2;
 pub struct MyProxySpec {
     /// Name of the Deployment, and the value of the label `app` on its pods. Left out, it is the object's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: Option<String>,
 
     /// How many pods serve.
     #[serde(default = "default_replicas")]
-    #[schemars(range(min = 0, max = 1000))]
+    #[schemars(range(min = 0, max = MAX_REPLICAS))]
     pub replicas: i32,
 
     /// The nginx image. Left out, it is the operator's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
-        length(min = 1, max = 500),
+        length(min = 1, max = MAX_IMAGE),
         regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
     )]
     pub image: Option<String>,
 
     /// Groups of servers that routes send requests to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = MAX_UPSTREAMS))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub upstreams: Vec<Upstream>,
 
     /// Which requests go where. A request that no route takes is answered with 404.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = MAX_ROUTES))]
     pub routes: Vec<Route>,
 
     /// Name of a Secret of type kubernetes.io/tls in the same namespace. With it, the Service serves HTTPS on port 443 as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
-        length(min = 1, max = 253),
+        length(min = 1, max = MAX_HOST),
         regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
     )]
     pub tls_secret: Option<String>,
@@ -115,11 +119,11 @@ fn default_replicas() -> i32 {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Upstream {
     /// The name by which routes refer to it.
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
 
     /// The servers. Requests are spread over them by weight; one that cannot be reached is passed over once for the next in the list.
-    #[schemars(length(min = 1, max = 16))]
+    #[schemars(length(min = 1, max = MAX_SERVERS))]
     pub servers: Vec<Server>,
 }
 
@@ -128,18 +132,18 @@ pub struct Upstream {
 pub struct Server {
     /// Host name, IPv4 or IPv6 address. A name without a dot is a Service in the proxy's own namespace. Names are resolved while serving.
     #[schemars(
-        length(min = 1, max = 253),
+        length(min = 1, max = MAX_HOST),
         regex(pattern = r"^[A-Za-z0-9:]([-A-Za-z0-9.:]*[A-Za-z0-9:])?$")
     )]
     pub host: String,
 
     /// TCP port.
-    #[schemars(range(min = 1, max = 65535))]
+    #[schemars(range(min = 1, max = u16::MAX))]
     pub port: i32,
 
     /// Share of the requests, relative to the other servers. 1 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 100))]
+    #[schemars(range(min = 1, max = MAX_WEIGHT))]
     pub weight: Option<i32>,
 }
 
@@ -147,17 +151,17 @@ pub struct Server {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
     /// Path prefix, matched by whole segments: /api takes /api and /api/v1, not /apis. The longest prefix wins.
-    #[schemars(length(min = 1, max = 256), regex(pattern = r"^/[A-Za-z0-9/._~:@+,=!&-]*$"))]
+    #[schemars(length(min = 1, max = MAX_PATH), regex(pattern = r"^/[A-Za-z0-9/._~:@+,=!&-]*$"))]
     pub path: String,
 
     /// Name of the upstream.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = MAX_NAME))]
     pub upstream: String,
 
     /// Host that the request must ask for; *.example.com takes every host under it. Left out, the route takes hosts that no other route names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
-        length(min = 1, max = 253),
+        length(min = 1, max = MAX_HOST),
         regex(pattern = r"^(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
     )]
     pub host: Option<String>,

@@ -11,18 +11,11 @@ use std::net::IpAddr;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
 
+use super::limits::{
+    MAX_HOST, MAX_IMAGE, MAX_NAME, MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT,
+};
 use super::v1alpha1::{MyProxy, Resources, Route, Server, Upstream};
 
-/// The longest name of an object or Deployment, in bytes: both become label values, and the first the name of a Service.
-pub const MAX_NAME: usize = 63;
-const MAX_HOST: usize = 253;
-const MAX_PATH: usize = 256;
-const MAX_IMAGE: usize = 500;
-const MAX_UPSTREAMS: usize = 64;
-const MAX_SERVERS: usize = 16;
-const MAX_ROUTES: usize = 128;
-const MAX_REPLICAS: i32 = 1000;
-const MAX_WEIGHT: i32 = 100;
 /// How many problems a message spells out before it only counts.
 const SPELLED_OUT: usize = 5;
 
@@ -398,18 +391,21 @@ fn parse_path(text: &str) -> Option<&str> {
         .then_some(path)
 }
 
+/// The grammar of a quantity that is not negative: a decimal number, then a suffix or an exponent of ten.
 fn is_quantity(text: &str) -> bool {
-    const SUFFIXES: [&str; 14] = [
-        "", "m", "u", "n", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi",
+    const SUFFIXES: [&str; 16] = [
+        "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
     ];
-    let digits = text
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let mut parts = number.split('.');
-    let whole = parts.next().is_some_and(|part| !part.is_empty());
-    let fraction = parts.next().is_none_or(|part| !part.is_empty());
-    whole && fraction && parts.next().is_none() && SUFFIXES.contains(&suffix)
+    let (number, suffix) = text.split_at(end);
+    let has_digit = number.bytes().any(|b| b.is_ascii_digit());
+    let exponent = suffix.strip_prefix(['e', 'E']).unwrap_or_default();
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let is_exponent = !exponent.is_empty() && exponent.bytes().all(|b| b.is_ascii_digit());
+    has_digit && number.matches('.').count() <= 1 && (SUFFIXES.contains(&suffix) || is_exponent)
 }
 
 #[cfg(test)]

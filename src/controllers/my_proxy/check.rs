@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use super::desired::check_job::{CONTAINER, DEADLINE_SECONDS};
 use super::desired::names::{ATTEMPT, CHECK};
 use super::observe::Observed;
-use crate::instance::nginx::check::REFUSED;
+use crate::api::my_proxy::agent::REFUSED;
 
 /// How long after its deadline a Job may still be unfinished before it is given up.
 const OVERDUE_SECONDS: i64 = DEADLINE_SECONDS + 60;

@@ -12,11 +12,7 @@ use super::Options;
 use super::generation::{self, Unwritable};
 use super::inputs::{Inputs, Unreadable};
 use super::machine::Machine;
-
-/// The exit code of `--check` when nginx refuses the configuration, as opposed to a check that could not be made.
-pub const REFUSED: u8 = 3;
-/// What the kubelet keeps of a termination message, in bytes.
-const MAX_MESSAGE: usize = 4096;
+use crate::api::my_proxy::agent::MAX_REASON;
 
 /// Why a configuration is not to be used.
 #[derive(Debug, thiserror::Error)]
@@ -148,7 +144,7 @@ fn explain(output: &str, folder: &Path) -> String {
     } else {
         lines.join("\n")
     };
-    shorten(&text, MAX_MESSAGE)
+    shorten(&text, MAX_REASON)
 }
 
 /// At most `bytes` long, cut between two characters.
@@ -180,6 +176,6 @@ mod tests {
             explain("exec format error\n", Path::new("/run/a")),
             "exec format error"
         );
-        assert_eq!(explain(&"é".repeat(4000), Path::new("/run/a")).len(), MAX_MESSAGE);
+        assert_eq!(explain(&"é".repeat(4000), Path::new("/run/a")).len(), MAX_REASON);
     }
 }
