@@ -24,7 +24,7 @@ pub(super) fn csv(version: &Version, kinds: &[Kind]) -> Result<Value, Error> {
                 "categories": "Networking",
                 "certified": "false",
                 "containerImage": operator_image(version),
-                "description": "Data services on Kubernetes: proxies that never serve a bad configuration and lose no request.",
+                "description": "Data services on Kubernetes: proxies that never take a configuration that nginx refuses, and drain before they stop.",
                 "operatorframework.io/suggested-namespace": OLM_NAMESPACE,
                 "repository": REPOSITORY,
                 "support": "Roadstead authors",
