@@ -141,7 +141,16 @@ impl Manager {
 
     /// A cache of the kind `K`, filled once the manager runs.
     pub fn cache<K: Object>(&mut self, watch: Watch) -> Cache<K> {
-        let cache = Cache::empty();
+        self.keep(watch, Cache::empty())
+    }
+
+    /// The same, of objects from which `trim` has taken what nobody reads: for kinds of which there are many. Such an object must not be
+    /// handed to the applier as the live one, which would find fields missing. `trim` must leave the metadata alone.
+    pub fn trimmed_cache<K: Object>(&mut self, watch: Watch, trim: fn(&mut K)) -> Cache<K> {
+        self.keep(watch, Cache::trimmed(Some(trim)))
+    }
+
+    fn keep<K: Object>(&mut self, watch: Watch, cache: Cache<K>) -> Cache<K> {
         self.caches.add(cache.clone());
         let source = Arc::new(WatchedCache {
             cache: cache.clone(),

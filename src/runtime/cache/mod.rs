@@ -45,6 +45,9 @@ impl Caches {
     }
 }
 
+/// Takes from an object what nobody reads, before it is kept.
+pub(super) type Trim<K> = fn(&mut K);
+
 type Handler<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
 
 /// What a cache watches.
@@ -92,6 +95,7 @@ struct Shared<K> {
     /// How many of its watches have not listed everything once; `None` before they are started.
     unsynced: watch::Sender<Option<usize>>,
     last_error: Mutex<Option<String>>,
+    trim: Option<Trim<K>>,
 }
 
 impl<K> Clone for Cache<K> {
@@ -124,11 +128,17 @@ impl<K: Object> FromIterator<K> for Cache<K> {
 
 impl<K: Object> Cache<K> {
     pub(super) fn empty() -> Self {
+        Self::trimmed(None)
+    }
+
+    /// One that keeps of each object only what `trim` leaves.
+    pub(super) fn trimmed(trim: Option<Trim<K>>) -> Self {
         let shared = Shared {
             store: RwLock::default(),
             handlers: RwLock::default(),
             unsynced: watch::Sender::new(None),
             last_error: Mutex::default(),
+            trim,
         };
         Self {
             shared: Arc::new(shared),
@@ -181,12 +191,14 @@ impl<K: Object> Cache<K> {
         handlers.push(Arc::new(handler));
     }
 
-    fn apply(&self, object: K) {
+    fn apply(&self, mut object: K) {
+        self.trim(&mut object);
         let change = self.write().apply(object);
         self.tell(change);
     }
 
-    fn apply_newer(&self, object: K) {
+    fn apply_newer(&self, mut object: K) {
+        self.trim(&mut object);
         let change = self.write().apply_newer(object);
         self.tell(change);
     }
@@ -195,8 +207,15 @@ impl<K: Object> Cache<K> {
     /// the object as it was before. The watch tells the same again, which changes nothing.
     fn note(&self, mut object: K) {
         guarded::strip_object(&mut object);
+        self.trim(&mut object);
         let change = self.write().note(object);
         self.tell(change);
+    }
+
+    fn trim(&self, object: &mut K) {
+        if let Some(trim) = self.shared.trim {
+            trim(object);
+        }
     }
 
     fn remove(&self, key: &ObjectKey) {
@@ -225,5 +244,30 @@ impl<K: Object> Cache<K> {
 
     fn write(&self) -> RwLockWriteGuard<'_, Store<K>> {
         self.shared.store.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    #[test]
+    fn a_trimmed_cache_never_keeps_what_nobody_reads() {
+        let cache = Cache::<ConfigMap>::trimmed(Some(|object| object.data = None));
+        let object = |version: &str| {
+            let mut object = ConfigMap::default();
+            object.metadata.name = Some("a".into());
+            object.metadata.resource_version = Some(version.into());
+            object.data = Some([("large".to_owned(), "text".to_owned())].into());
+            object
+        };
+        let puts: [fn(&Cache<ConfigMap>, ConfigMap); 3] = [Cache::apply, Cache::apply_newer, Cache::note];
+        for (put, version) in puts.into_iter().zip(["1", "2", "3"]) {
+            put(&cache, object(version));
+            let [kept] = cache.list().try_into().unwrap();
+            assert_eq!(kept.metadata.resource_version.as_deref(), Some(version));
+            assert_eq!(kept.data, None);
+        }
     }
 }
