@@ -12,7 +12,7 @@ use crate::objects::{
 use crate::operator;
 use crate::outcome::Outcome;
 use crate::wait::{Seen, until};
-use crate::world::{OPERATORS, World};
+use crate::world::{DEMO, OPERATORS, World};
 
 /// The package, and the name of the Subscription, the CatalogSource and the OperatorGroup of these tests.
 pub const PACKAGE: &str = "roadstead";
@@ -73,6 +73,8 @@ pub async fn fresh(world: &World) -> Outcome {
 pub async fn clean(world: &World) -> Outcome {
     world.remove_namespaces().await?;
     uninstall(world).await?;
+    let demo = format!("-n operators delete catalogsource -l {DEMO} --ignore-not-found");
+    world.kubectl(&demo).await?;
     // An operator whose rights went with its CSV could not release it, and the next would wait until it expires
     world.delete(LEASE, OPERATORS, operator::NAME).await?;
     // Plans have the Subscription as owner, but the collector may be slow, and one left over would be approved or used again

@@ -20,6 +20,8 @@ use crate::wait::{Seen, until};
 pub const OPERATORS: &str = "operators";
 /// Label of the namespaces that the scenarios make, so that the next run finds what an interrupted one left.
 const OURS: &str = "roadstead.dev/e2e";
+/// The label on what `make demo` makes.
+pub const DEMO: &str = "roadstead.dev/demo=true";
 
 /// What `hack/e2e` made and where it is.
 #[derive(Debug, Clone)]
@@ -258,7 +260,9 @@ impl World {
 
     /// Removes the namespaces of earlier scenarios, and their MyProxies even when no operator is there to clean up.
     pub async fn remove_namespaces(&self) -> Outcome {
-        let namespaces = names(&self.list(NAMESPACE, "", &format!("{OURS}=true")).await?);
+        let mut namespaces = names(&self.list(NAMESPACE, "", &format!("{OURS}=true")).await?);
+        // `make demo` leaves its own on the same cluster
+        namespaces.extend(names(&self.list(NAMESPACE, "", DEMO).await?));
         for namespace in &namespaces {
             for proxy in names(&self.list(MY_PROXY, namespace, "").await?) {
                 self.delete(MY_PROXY, namespace, &proxy).await?;

@@ -166,8 +166,9 @@ async fn leftovers(world: &World, own: &str) -> Outcome<Vec<String>> {
 }
 
 fn is_ours(kind: Kind, object: &kube::api::DynamicObject) -> bool {
-    // The namespace of the cluster without OLM is another scenario's
-    if object.namespace().as_deref() == Some("roadstead-system") || kind == NAMESPACE {
+    // The namespace of the cluster without OLM is another scenario's; in the others are the Leases of a node that is called as we are
+    const OTHERS: [&str; 3] = ["roadstead-system", "kube-node-lease", "kube-system"];
+    if object.namespace().is_some_and(|it| OTHERS.contains(&it.as_str())) || kind == NAMESPACE {
         return false;
     }
     let labels = object
