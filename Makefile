@@ -9,8 +9,8 @@ IMG         ?= $(REGISTRY)/roadstead-operator:v$(VERSION)
 BUNDLE_IMG  ?= $(REGISTRY)/roadstead-bundle:v$(VERSION)
 CATALOG_IMG ?= $(REGISTRY)/roadstead-catalog:latest
 
-# docker, podman or buildah, whichever is there first
-CONTAINER_TOOL ?= $(firstword $(foreach tool,docker podman buildah,$(if $(shell command -v $(tool) 2>/dev/null),$(tool))))
+# docker, podman or buildah, whichever works first; docker's client is of no use without its daemon
+CONTAINER_TOOL ?= $(shell if docker info >/dev/null 2>&1; then echo docker; else for tool in podman buildah; do command -v $$tool >/dev/null 2>&1 && echo $$tool && break; done; fi)
 KUBECTL        ?= kubectl
 # `local` is the cluster of hack/cluster; `existing` is whatever KUBECONFIG leads to
 CLUSTER        ?= local
@@ -102,8 +102,9 @@ install: ## Install the CRDs into the current cluster
 	$(KUBECTL) apply --server-side -f crds/
 uninstall: ## Delete the CRDs, and with them every object of theirs
 	$(call require,$(KUBECTL),install kubectl)
+	@objects=$$({ $(KUBECTL) get myproxies --all-namespaces -o name 2>/dev/null || true; } | wc -l); [ "$$objects" = 0 ] || { echo "make: $$objects MyProxy objects are there: delete them first, while the operator can clean up after them" >&2; exit 1; }
 	$(KUBECTL) delete --ignore-not-found -f crds/
-deploy: ## Install the CRDs and the operator: IMG=...
+deploy: ## Install the CRDs and the operator: IMG=... NGINX_IMAGE=...
 	@hack/deploy $(IMG)
 undeploy: ## Remove the operator; CRDs, objects and what they run stay
 	$(call require,$(KUBECTL),install kubectl)
