@@ -15,9 +15,10 @@ KUBECTL        ?= kubectl
 # `local` is the cluster of hack/cluster; `existing` is whatever KUBECONFIG leads to
 CLUSTER        ?= local
 
-# Programs, images and compiled crates outlive the checkout, so that a fresh clone is quick on a warm machine
+# Programs, images and compiled crates outlive the checkout, so that a fresh clone is quick on a warm machine. Two checkouts never share
+# compiled crates: cargo goes by the age of files, and would take what it built of one for what the other holds.
 export ROADSTEAD_CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/roadstead
-export CARGO_TARGET_DIR ?= $(ROADSTEAD_CACHE)/target
+export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(ROADSTEAD_CACHE)/target/$(notdir $(CURDIR))-$(firstword $(shell printf %s '$(CURDIR)' | cksum)))
 export CLUSTER REGISTRY CONTAINER_TOOL
 
 ROADSTEAD := cargo run --quiet --

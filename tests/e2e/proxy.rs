@@ -42,7 +42,7 @@ impl<'a> Proxy<'a> {
     pub async fn serving(world: &'a World, scenario: &str) -> Outcome<Self> {
         let proxy = Self::prepare(world, scenario).await?;
         proxy.apply(json!({})).await?;
-        proxy.ready().await?;
+        proxy.comes_up().await?;
         Ok(proxy)
     }
 
@@ -243,6 +243,16 @@ impl<'a> Proxy<'a> {
             .parse()
             .map_err(|_| Failure::new(format!("GET {url}: curl printed {output:?}")))?;
         Ok((code, body.to_owned()))
+    }
+
+    /// Waits until the proxy is Ready and its Service leads to it. Every node learns on its own, a moment after the pods are ready, that a
+    /// Service has endpoints, and refuses connections until then. From here on [`Proxy::serves`] must not fail.
+    pub async fn comes_up(&self) -> Outcome {
+        self.ready().await?;
+        until("the Service to lead to the proxy", SERVING, || async {
+            self.serves().await.map(Seen::There)
+        })
+        .await
     }
 
     /// Fails unless a GET of `/` is answered with 200 by the upstream.

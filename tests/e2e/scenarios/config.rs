@@ -129,8 +129,7 @@ pub async fn a_new_proxy_with_a_refused_configuration_starts_no_pod_until_it_is_
             json!({"spec": {"tls_secret": null}}),
         )
         .await?;
-    proxy.ready().await?;
-    proxy.serves().await
+    proxy.comes_up().await
 }
 
 pub async fn what_the_api_refuses_never_reaches_the_operator(world: Arc<World>) -> Outcome {

@@ -16,11 +16,7 @@ use crate::world::World;
 pub async fn no_request_fails_through_a_reload_a_rolling_update_and_scaling(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.1.0").await?;
     let started = Instant::now();
-    let proxy = Proxy::prepare(&world, "serving").await?;
-    // `/` for the load, nothing under /new/ yet: a host that nobody asks for keeps it away
-    proxy.apply(json!({})).await?;
-    proxy.ready().await?;
-    proxy.serves().await?;
+    let proxy = Proxy::serving(&world, "serving").await?;
     world.note(format!(
         "namespace, upstream and proxy serving after {:.1} s",
         started.elapsed().as_secs_f64()

@@ -32,8 +32,7 @@ pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: A
 
     let proxy = Proxy::prepare(&world, "system").await?;
     proxy.apply(json!({"image": world.settings.nginx})).await?;
-    proxy.ready().await?;
-    proxy.serves().await?;
+    proxy.comes_up().await?;
 
     takes_over(&world, "asked to end", &DeleteParams::default(), SOON).await?;
     takes_over(
