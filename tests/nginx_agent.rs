@@ -34,7 +34,7 @@ async fn reloads_under_keep_alive_load_fail_no_request() {
             .await;
     }
     let report = load.stop().await;
-    println!("{report:?}");
+    report.print_figures("proxy.reload");
     report.assert_nothing_failed("reload");
     assert!(report.closed > 0, "nothing was drained: {report:?}");
     assert_eq!(agent.terminate().await.code(), Some(0));
@@ -68,7 +68,7 @@ async fn one_of_two_pods_stopping_under_load_fails_no_request() {
     ready.lock().unwrap().retain(|address| *address != going.http);
     assert_eq!(going.exit().await.code(), Some(0));
     let report = load.stop().await;
-    println!("{report:?}");
+    report.print_figures("proxy.stop");
     report.assert_nothing_failed("stop");
     assert_eq!(
         report.lost_reused, 0,

@@ -65,6 +65,16 @@ impl Report {
         self.answers.get(&200).copied().unwrap_or(0)
     }
 
+    /// What a soak collects: `figure NAME VALUE UNIT` lines.
+    #[allow(dead_code, reason = "each test binary uses what it needs of this")]
+    pub fn print_figures(&self, what: &str) {
+        println!("figure {what}.answered {} requests", self.ok());
+        println!("figure {what}.failed {} requests", self.failed + self.refused);
+        println!("figure {what}.lost_reused {} requests", self.lost_reused);
+        println!("figure {what}.slowest_answer {} ms", self.slowest.as_millis());
+        println!("figure {what}.longest_silence {} ms", self.longest_silence.as_millis());
+    }
+
     /// Panics unless there was load and nothing of it failed.
     pub fn assert_nothing_failed(&self, what: &str) {
         assert!(self.ok() > 0, "{what}: no request was answered: {self:?}");

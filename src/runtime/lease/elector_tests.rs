@@ -190,9 +190,18 @@ async fn candidate(network: Network, name: usize, leadership: Leadership) {
     }
 }
 
+/// `SEEDS=first..last` tries others than the usual few: `make soak PART=random`.
+fn seeds() -> std::ops::Range<u64> {
+    let Ok(text) = std::env::var("SEEDS") else {
+        return 0..15;
+    };
+    let (first, last) = text.split_once("..").expect("SEEDS: first..last");
+    first.parse().expect("SEEDS: a number")..last.parse().expect("SEEDS: a number")
+}
+
 #[tokio::test(start_paused = true)]
 async fn whatever_the_network_does_there_are_never_two_leaders_and_in_the_end_there_is_one() {
-    for seed in 0..15 {
+    for seed in seeds() {
         let network = network(seed, Duration::from_secs(200));
         let leaderships: Vec<Leadership> = (0..3).map(|_| Leadership::standby()).collect();
         let mut candidates = tokio::task::JoinSet::new();
