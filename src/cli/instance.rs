@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use crate::api::my_proxy::agent::{MAX_REASON, REFUSED};
+use crate::api::my_proxy::agent::{self, MAX_REASON, REFUSED};
 use crate::instance::install::install;
 use crate::instance::nginx::check::{CheckError, check_once, shorten};
 use crate::instance::nginx::{Options, Timing, supervisor};
@@ -60,7 +60,7 @@ struct Nginx {
     #[arg(long, default_value_t = 8443)]
     tls_port: u16,
     /// The port of /healthz, /readyz, /config and /metrics.
-    #[arg(long, default_value_t = 8081)]
+    #[arg(long, default_value_t = agent::PORT)]
     probe_port: u16,
     /// Milliseconds between two looks at the mounted files.
     #[arg(long, default_value_t = 1000)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::Options;
+use crate::api::my_proxy::agent::{config_hash, hex};
 
 /// Everything a generation is made of, as it was at one moment. Small files (a ConfigMap holds at most 1 MiB), so they are read
 /// whole: modification times of mounted files say little.
@@ -47,9 +48,9 @@ impl Inputs {
         })
     }
 
-    /// The SHA-256 of `nginx.conf` in hex: what the operator calls the hash of a configuration.
+    /// Names `nginx.conf`, as the operator does.
     pub fn config_hash(&self) -> String {
-        hex(Sha256::digest(&self.config).as_slice())
+        config_hash(&self.config)
     }
 
     /// Names the whole: 16 hex digits that differ when any of the files does.
@@ -60,7 +61,7 @@ impl Inputs {
         for part in [&self.config, certificate, key, self.resolv_conf.as_bytes()] {
             hash.update(Sha256::digest(part));
         }
-        let mut name = hex(hash.finalize().as_slice());
+        let mut name = hex(&hash.finalize());
         name.truncate(16);
         name
     }
@@ -71,10 +72,6 @@ fn read(path: &Path) -> Result<Vec<u8>, Unreadable> {
         path: path.to_owned(),
         source,
     })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use super::Options;
 use super::process::ask;
 use super::supervisor::State;
+use crate::api::my_proxy::agent::{self, Report};
 
 #[derive(Clone)]
 struct Probes {
@@ -52,7 +53,7 @@ pub async fn serve(
     let routes = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/config", get(config))
+        .route(agent::REPORT, get(config))
         .route("/metrics", get(metrics))
         .with_state(Probes { options, state });
     axum::serve(listener, routes).await
@@ -97,12 +98,15 @@ fn verdict(outcome: Result<(), String>) -> (StatusCode, String) {
 
 async fn config(Extract(probes): Extract<Probes>) -> impl IntoResponse {
     let state = probes.state();
-    let body = serde_json::json!({
-        "generation": state.generation,
-        "config": state.config,
-        "refused": state.refused,
-        "reloads": state.reloads,
-    });
+    let report = Report {
+        generation: state.generation,
+        config: state.config,
+        mounted: state.mounted,
+        refused: state.refused,
+        reloads: state.reloads,
+    };
+    // Strings and a number always become JSON.
+    let body = serde_json::to_string(&report).unwrap_or_default();
     ([("content-type", "application/json")], format!("{body}\n"))
 }
 

@@ -29,8 +29,10 @@ const LAST_WARNING: Duration = Duration::from_secs(2);
 pub struct State {
     /// The generation that nginx serves; none before it has started.
     pub generation: Option<String>,
-    /// The SHA-256 of its `nginx.conf`.
+    /// The hash of its `nginx.conf`.
     pub config: Option<String>,
+    /// The hash of the mounted `nginx.conf`, if that can be read.
+    pub mounted: Option<String>,
     /// Why the mounted files are not what is served, if they are not.
     pub refused: Option<String>,
     /// Set once it was asked to stop.
@@ -126,6 +128,7 @@ async fn start(
     let nginx = Nginx::start(options).map_err(AgentError::Start)?;
     supervisor.state.send_modify(|state| {
         state.generation = Some(name);
+        state.mounted.clone_from(&config);
         state.config = config;
     });
     Ok((supervisor, nginx))
@@ -215,19 +218,24 @@ impl Supervisor {
 
     /// Reloads nginx if the mounted files changed and nginx accepts them.
     async fn refresh(&mut self, nginx: Pid) {
-        let name = match Inputs::read(&self.options) {
-            Ok(inputs) => inputs.generation(),
-            Err(error) => return self.refuse(String::new(), error.to_string()),
+        let inputs = match Inputs::read(&self.options) {
+            Ok(inputs) => inputs,
+            Err(error) => {
+                self.state.send_modify(|state| state.mounted = None);
+                return self.refuse(String::new(), error.to_string());
+            }
         };
-        if self.state.borrow().generation.as_ref() == Some(&name) {
-            self.refused = None;
-            return self.state.send_modify(|state| state.refused = None);
-        }
+        let (name, mounted) = (inputs.generation(), inputs.config_hash());
+        // What was said of other files is not said of these.
+        self.refused.take_if(|(refused, _)| *refused != name);
+        let refused = self.refused.as_ref().map(|(_, when)| *when);
+        self.state.send_modify(|state| {
+            state.mounted = Some(mounted);
+            state.refused.take_if(|_| refused.is_none());
+        });
         let retry = self.options.timing.retry_refused;
-        if self
-            .refused
-            .as_ref()
-            .is_some_and(|(refused, when)| *refused == name && when.elapsed() < retry)
+        if self.state.borrow().generation.as_ref() == Some(&name)
+            || refused.is_some_and(|when| when.elapsed() < retry)
         {
             return;
         }
@@ -293,6 +301,7 @@ impl Supervisor {
         self.state.send_modify(|state| {
             state.generation = Some(generation);
             state.config = Some(inputs.config_hash());
+            state.mounted.clone_from(&state.config);
             state.refused = None;
             state.reloads += 1;
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::my_proxy::{MAX_NAME, ValidProxy};
+use crate::api::my_proxy::{MAX_NAME, ValidProxy, agent};
 
 /// The label by which the caches of all controllers select children.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -38,7 +38,7 @@ pub const HTTP_PORT: i32 = 8080;
 /// HTTPS in the pod.
 pub const HTTPS_PORT: i32 = 8443;
 /// The agent's probes and metrics.
-pub const PROBE_PORT: i32 = 8081;
+pub const PROBE_PORT: i32 = agent::PORT as i32;
 
 /// The ConfigMap that the pods mount.
 pub fn config_map(proxy: &ValidProxy) -> String {

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::config;
 use crate::api::my_proxy::ValidProxy;
+use crate::api::my_proxy::agent::hex;
 use crate::controllers::my_proxy::Settings;
 
 /// The name of the file in the ConfigMap.
@@ -64,11 +65,7 @@ impl Unit {
         for part in [&self.config, &self.image, &self.agent_image, secret] {
             hash.update(Sha256::digest(part));
         }
-        hash.finalize()
-            .iter()
-            .take(5)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        hex(&hash.finalize()[..5])
     }
 
     /// The annotations from which [`Self::read`] restores what is not in the file.
