@@ -1,0 +1,114 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::telemetry::metrics::Metrics;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+/// Panics where nobody expects it, conflicts for ever, or both.
+#[derive(Default)]
+struct Clumsy {
+    calls: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("somebody else wrote first")]
+struct Conflict {
+    panics: bool,
+}
+
+impl ReconcileError for Conflict {
+    fn category(&self) -> &'static str {
+        assert!(!self.panics, "while the failure is told");
+        "conflict"
+    }
+    fn retry(&self) -> Retry {
+        Retry::Again
+    }
+}
+
+impl Reconciler for Clumsy {
+    type Kind = ConfigMap;
+    type Error = Conflict;
+
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Next, Conflict> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        Err(Conflict { panics: call == 0 })
+    }
+
+    fn gone(&self, key: &ObjectKey) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        panic!("{key} is gone");
+    }
+}
+
+fn context() -> Context {
+    let nobody = |_: http::Request<kube::client::Body>| {
+        std::future::pending::<
+            Result<http::Response<http_body_util::Empty<bytes::Bytes>>, std::convert::Infallible>,
+        >()
+    };
+    let client = kube::Client::new(tower::service_fn(nobody), "ns");
+    let clock = super::super::clock::Clock::system();
+    Context {
+        applier: super::super::apply::Applier::new(client.clone(), "test", Default::default()),
+        events: super::super::events::Events::new(client.clone(), "test", "test", clock),
+        clock,
+        client,
+    }
+}
+
+fn start() -> (Connected<Clumsy>, Arc<AtomicUsize>, Metrics) {
+    let metrics = Metrics::new();
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("here".into());
+    let (primary, calls) = (Cache::from_iter([object]), Arc::<AtomicUsize>::default());
+    let reconciler = Clumsy {
+        calls: Arc::clone(&calls),
+    };
+    let controller = Controller::new("test", &primary, reconciler).options(ControllerOptions {
+        concurrency: 1,
+        ..ControllerOptions::default()
+    });
+    let connected = controller.connect(&RuntimeMetrics::register(&metrics));
+    tokio::spawn(connected.work(context()));
+    (connected, calls, metrics)
+}
+
+fn value(metrics: &Metrics, name: &str) -> u64 {
+    let text = metrics.encode().unwrap();
+    let start = format!("{name}{{controller=\"test\"}} ");
+    let value = text.lines().find_map(|line| line.strip_prefix(&start)).unwrap();
+    value.parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_anywhere_in_a_worker_costs_no_object_its_reconciles() {
+    let (connected, calls, metrics) = start();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(
+        calls.load(Ordering::SeqCst) > 2,
+        "it came again after the worker panicked"
+    );
+    let lost = ObjectKey::cluster("gone");
+    for _ in 0..2 {
+        let before = value(&metrics, "controller_runtime_reconcile_panics_total");
+        connected.shared.queue.add(lost.clone());
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(
+            value(&metrics, "controller_runtime_reconcile_panics_total"),
+            before + 1
+        );
+    }
+    assert_eq!(value(&metrics, "controller_runtime_active_workers"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_that_lasts_is_a_failure() {
+    let (_connected, calls, metrics) = start();
+    let errors = || value(&metrics, "controller_runtime_reconcile_errors_total");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(calls.load(Ordering::SeqCst) > 3);
+    assert_eq!(errors(), 0, "one now and then is none");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(errors() > 0);
+}
