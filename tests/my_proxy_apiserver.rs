@@ -206,7 +206,15 @@ async fn the_api_server_refuses_what_the_schema_can_tell() {
         (
             "edge",
             json!({"routes": [{"path": "/", "upstream": "no"}]}),
-            "each of routes must name one of upstreams",
+            "spec.routes: Invalid value: route \"/\" names upstream \"no\"; it must be the name of one of spec.upstreams, which are []",
+        ),
+        (
+            "edge",
+            json!({
+                "upstreams": [{"name": "a", "servers": [{"host": "a", "port": 1}]}, {"name": "b", "servers": [{"host": "b", "port": 1}]}],
+                "routes": [{"path": "/a", "upstream": "a"}, {"path": "/c", "upstream": "c"}],
+            }),
+            "route \"/c\" names upstream \"c\"; it must be the name of one of spec.upstreams, which are [\"a\", \"b\"]",
         ),
         (
             "edge",

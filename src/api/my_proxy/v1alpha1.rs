@@ -1,6 +1,9 @@
 //! `myproxies.roadstead.dev/v1alpha1`.
 //!
 //! Field names are snake_case, as in the manifests that users of the first version already have.
+//!
+//! The comments on fields are what `kubectl explain` prints, so they say units, default and limits, each in one line, since it
+//! keeps line ends. That of a list is printed with that of its elements after it.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +19,13 @@ use super::limits::{
 
 /// How many pods a proxy has when its author does not say.
 pub const DEFAULT_REPLICAS: i32 = 2;
+
+/// Names the first route whose upstream does not exist, and the upstreams that do. Of `format` the API server thinks that it is cheap; text put
+/// together with `+` or `join` it estimates beyond its budget.
+const LOST_ROUTE: &str = r#"'%s; it must be the name of one of spec.upstreams, which are %s'.format([
+    self.routes.map(r, !has(self.upstreams) || !self.upstreams.exists(u, u.name == r.upstream),
+        'route "%s" names upstream "%s"'.format([r.path, r.upstream]))[0],
+    has(self.upstreams) ? self.upstreams.map(u, u.name) : []])"#;
 
 /// What an author asks of a proxy.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,20 +76,21 @@ pub const DEFAULT_REPLICAS: i32 = 2;
 )]
 #[x_kube(
     validation = Rule::new("!has(self.routes) || self.routes.all(r, has(self.upstreams) && self.upstreams.exists(u, u.name == r.upstream))")
-        .message("each of routes must name one of upstreams")
+        .message(Message::Expression(LOST_ROUTE.into()))
+        .field_path(".routes")
 )]
 pub struct MyProxySpec {
-    /// Name of the Deployment, and the value of the label `app` on its pods. Left out, it is the object's own name.
+    /// Name of the Deployment, and value of the label `app` on its pods: a DNS label of 1 to 63 characters. The default is the object's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: Option<String>,
 
-    /// How many pods serve.
+    /// How many pods serve, from 0 to 1000. The default is 2.
     #[serde(default = "default_replicas")]
     #[schemars(range(min = 0, max = MAX_REPLICAS))]
     pub replicas: i32,
 
-    /// The nginx image. Left out, it is the operator's default.
+    /// The nginx image, at most 500 characters. The default is the operator's, set by its --nginx-image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = MAX_IMAGE),
@@ -87,18 +98,18 @@ pub struct MyProxySpec {
     )]
     pub image: Option<String>,
 
-    /// Groups of servers that routes send requests to.
+    /// Groups of servers that routes send requests to, at most 64. The default is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_UPSTREAMS))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub upstreams: Vec<Upstream>,
 
-    /// Which requests go where. A request that no route takes is answered with 404.
+    /// Which requests go where, at most 128 routes. The default is none. A request that no route takes is answered with 404.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_ROUTES))]
     pub routes: Vec<Route>,
 
-    /// Name of a Secret of type kubernetes.io/tls in the same namespace. With it, the Service serves HTTPS on port 443 as well.
+    /// Name of a Secret of type kubernetes.io/tls in the same namespace, at most 253 characters. With it, the Service serves HTTPS on port 443 besides HTTP on port 80. The default is none, and HTTP only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = MAX_HOST),
@@ -106,7 +117,7 @@ pub struct MyProxySpec {
     )]
     pub tls_secret: Option<String>,
 
-    /// CPU and memory of each pod.
+    /// CPU and memory of each pod's nginx, as in a container's resources. The default is none: no promise and no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 }
@@ -115,50 +126,50 @@ fn default_replicas() -> i32 {
     DEFAULT_REPLICAS
 }
 
-/// A named group of servers.
+/// Each upstream has a name and at least one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Upstream {
-    /// The name by which routes refer to it.
+    /// The name by which routes refer to it: a DNS label of 1 to 63 characters.
     #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
 
-    /// The servers. Requests are spread over them by weight; one that cannot be reached is passed over once for the next in the list.
+    /// The servers, from 1 to 16. Requests are spread over them by weight; one that cannot be reached is passed over once for the next in the list.
     #[schemars(length(min = 1, max = MAX_SERVERS))]
     pub servers: Vec<Server>,
 }
 
-/// One server of an upstream.
+/// Each server is a host with a port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Server {
-    /// Host name, IPv4 or IPv6 address. A name without a dot is a Service in the proxy's own namespace. Names are resolved while serving.
+    /// Host name, IPv4 or IPv6 address, at most 253 characters. A name without a dot is a Service in the proxy's own namespace. Names are resolved while serving.
     #[schemars(
         length(min = 1, max = MAX_HOST),
         regex(pattern = r"^[A-Za-z0-9:]([-A-Za-z0-9.:]*[A-Za-z0-9:])?$")
     )]
     pub host: String,
 
-    /// TCP port.
+    /// TCP port, from 1 to 65535.
     #[schemars(range(min = 1, max = u16::MAX))]
     pub port: i32,
 
-    /// Share of the requests, relative to the other servers. 1 where it is left out.
+    /// Share of the requests relative to the other servers, from 1 to 100. The default is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_WEIGHT))]
     pub weight: Option<i32>,
 }
 
-/// Sends the requests under a path to an upstream.
+/// Each route sends the requests under a path to an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
-    /// Path prefix, matched by whole segments: /api takes /api and /api/v1, not /apis. The longest prefix wins.
+    /// Path prefix, at most 256 characters, matched by whole segments: /api takes /api and /api/v1, not /apis. The longest prefix wins.
     #[schemars(length(min = 1, max = MAX_PATH), regex(pattern = r"^/[A-Za-z0-9/._~:@+,=!&-]*$"))]
     pub path: String,
 
-    /// Name of the upstream.
+    /// Name of one of the upstreams, at most 63 characters.
     #[schemars(length(min = 1, max = MAX_NAME))]
     pub upstream: String,
 
-    /// Host that the request must ask for; *.example.com takes every host under it. Left out, the route takes hosts that no other route names.
+    /// Host that the request must ask for, at most 253 characters; *.example.com takes every host under example.com. The default is every host that no other route names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = MAX_HOST),
@@ -167,15 +178,15 @@ pub struct Route {
     pub host: Option<String>,
 }
 
-/// CPU and memory, as in a container's resources.
+/// CPU in cores and memory in bytes, as in a container's resources.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resources {
-    /// What a pod is promised, for example cpu: 100m, memory: 64Mi.
+    /// What a pod is promised, in cores and bytes: for example cpu 100m (a tenth of a core), memory 64Mi. The default is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "quantities")]
     pub requests: BTreeMap<String, Quantity>,
 
-    /// What a pod may use at most.
+    /// What a pod may use at most, in cores and bytes. The default is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "quantities")]
     pub limits: BTreeMap<String, Quantity>,
@@ -228,6 +239,39 @@ mod tests {
     #[test]
     fn the_resource_definition_is_what_users_see() {
         insta::assert_yaml_snapshot!(MyProxy::crd());
+    }
+
+    /// Every limit of the schema and every default, in words; `kubectl explain` shows nothing else of them.
+    #[test]
+    fn what_kubectl_explain_prints_names_limits_and_defaults() {
+        fn look(path: &str, field: &serde_json::Value, silent: &mut Vec<String>) {
+            let said = field["description"].as_str().unwrap_or_default();
+            let numbers = ["maximum", "maxLength", "maxItems", "default"]
+                .into_iter()
+                .filter_map(|limit| field[limit].as_f64());
+            let numbers = numbers
+                .chain(field["minimum"].as_f64())
+                .map(|number| number.to_string());
+            for number in
+                numbers.filter(|number| !said.split([' ', ',', '.', ':']).any(|word| word == number))
+            {
+                silent.push(format!("{path} does not say {number}: {said:?}"));
+            }
+            if !said.ends_with('.') || said.contains('\n') {
+                silent.push(format!("{path} is no line of sentences: {said:?}"));
+            }
+            for (name, field) in field["properties"].as_object().into_iter().flatten() {
+                look(&format!("{path}.{name}"), field, silent);
+            }
+            if field["items"].is_object() {
+                look(&format!("{path}[]"), &field["items"], silent);
+            }
+        }
+        let crd = serde_json::to_value(MyProxy::crd()).unwrap();
+        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let mut silent = Vec::new();
+        look("spec", spec, &mut silent);
+        assert!(silent.is_empty(), "{silent:#?}");
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub fn rules() -> Vec<PolicyRule> {
         // `patch` is for the finalizer.
         rule("roadstead.dev", &["myproxies"], &["list", "watch", "patch"]),
         rule("roadstead.dev", &["myproxies/status"], &["patch"]),
+        // Children hold up the deletion of their proxy (`blockOwnerDeletion`). Where OwnerReferencesPermissionEnforcement is on, as on
+        // OpenShift, only somebody who may set the proxy's finalizers may say so.
+        rule("roadstead.dev", &["myproxies/finalizers"], &["update"]),
         rule("", &["configmaps", "services"], &OWN),
         rule("apps", &["deployments"], &OWN),
         rule("batch", &["jobs"], &OWN),
@@ -33,6 +36,16 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the admission plugin OwnerReferencesPermissionEnforcement asks for.
+    #[test]
+    fn children_may_hold_up_the_deletion_of_their_proxy() {
+        let finalizers = rules().into_iter().find(|rule| {
+            let resources = rule.resources.as_ref();
+            resources.is_some_and(|resources| resources.iter().any(|name| name == "myproxies/finalizers"))
+        });
+        assert!(finalizers.unwrap().verbs.iter().any(|verb| verb == "update"));
+    }
 
     #[test]
     fn no_rule_has_a_wildcard_or_reads_secrets() {

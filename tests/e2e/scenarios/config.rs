@@ -138,7 +138,7 @@ pub async fn what_the_api_refuses_never_reaches_the_operator(world: Arc<World>) 
     for (spec, wanted) in [
         (
             json!({"routes": [{"path": "/", "upstream": "absent"}]}),
-            "each of routes must name one of upstreams",
+            "route \"/\" names upstream \"absent\"; it must be the name of one of spec.upstreams, which are [\"hello\"]",
         ),
         (json!({"replicas": -1}), "spec.replicas"),
         (
