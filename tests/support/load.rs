@@ -72,7 +72,10 @@ impl Report {
         println!("figure {what}.failed {} requests", self.failed + self.refused);
         println!("figure {what}.lost_reused {} requests", self.lost_reused);
         println!("figure {what}.slowest_answer {} ms", self.slowest.as_millis());
-        println!("figure {what}.longest_silence {} ms", self.longest_silence.as_millis());
+        println!(
+            "figure {what}.longest_silence {} ms",
+            self.longest_silence.as_millis()
+        );
     }
 
     /// Panics unless there was load and nothing of it failed.
