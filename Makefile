@@ -70,7 +70,7 @@ build: ## Build the binary for this machine
 build-static: ## Build the static binary that the image holds, as dist/roadstead
 	@hack/build-static
 run: install ## Run the operator here, against the current kubeconfig's cluster; proxies take their agent from IMG=...
-	OPERATOR_IMAGE=$(IMG) $(ROADSTEAD) run --log-format=text $(ARGS)
+	OPERATOR_IMAGE=$(IMG) $(ROADSTEAD) run --log-format=text --ask-pods=false $(ARGS)
 
 ##@ Images
 .PHONY: docker-build docker-push bundle bundle-build bundle-push catalog-build catalog-push

@@ -127,6 +127,8 @@ impl Operator {
     fn start(kubeconfig: &std::path::Path) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", env!("CARGO_BIN_EXE_roadstead"), "run"]);
+        // The pods are played, and nobody answers for them.
+        command.arg("--ask-pods=false");
         command.args([
             "--metrics-address=127.0.0.1:0",
             "--health-address=127.0.0.1:0",

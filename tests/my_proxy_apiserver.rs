@@ -5,6 +5,8 @@
 
 #[path = "support/apiserver.rs"]
 mod apiserver;
+#[path = "support/played_agent.rs"]
+mod played_agent;
 #[path = "support/proxy_world.rs"]
 mod world;
 
@@ -16,6 +18,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
+use played_agent::PlayedAgent;
 use roadstead::api::my_proxy::MyProxy;
 use serde_json::json;
 use world::{LIMIT, Operator, World, condition, is_ready, spec};
@@ -161,6 +164,58 @@ async fn an_accepted_change_reaches_the_pods_without_a_rollout() {
         world.get::<Deployment>("edge").await.metadata.generation,
         generation,
         "the Deployment's spec is untouched"
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_is_up_to_date_only_once_every_pod_says_that_it_serves_the_configuration() {
+    let world = World::serving("loaded", &["edge"]).await;
+    let config_map = async || world.get::<ConfigMap>("edge-config").await;
+    let agents = [PlayedAgent::listen(1).await, PlayedAgent::listen(2).await];
+    for (agent, pod) in agents.iter().zip(["edge-0", "edge-1"]) {
+        agent.serves(&config_map().await);
+        world.answers_at(pod, agent.address).await;
+    }
+    world.patch::<MyProxy>("edge", json!({"spec": spec(81)})).await;
+    let job = world.the_check().await;
+    world.finish(&job, true).await;
+    let up_to_date = async |reason: &str, message: &str| {
+        let what = format!("{reason}: {message}");
+        world
+            .until("edge", &what, |status| {
+                let condition = condition(status, "UpToDate");
+                condition["reason"] == reason
+                    && condition["message"]
+                        .as_str()
+                        .is_some_and(|text| text.contains(message))
+            })
+            .await;
+    };
+    up_to_date("Loading", "0 of 2 pods serve the configuration").await;
+    assert_eq!(condition(&world.status("edge").await, "Ready")["status"], "False");
+    agents[0].serves(&config_map().await);
+    up_to_date("Loading", "1 of 2").await;
+    agents[1].refuses(&config_map().await, "[emerg] no such certificate");
+    up_to_date(
+        "RefusedByPod",
+        "pod edge-1 keeps what it served before: [emerg] no such certificate",
+    )
+    .await;
+    world.until_event("edge", "RefusedByPod").await;
+    agents[1].serves(&config_map().await);
+    // Whatever changes is a reason to ask again.
+    world.answers_at("edge-0", agents[1].address).await;
+    world.until("edge", "ready", is_ready).await;
+
+    world.answers_at("edge-0", "127.0.66.66".parse().unwrap()).await;
+    up_to_date(
+        "PodsUnreachable",
+        "what pod edge-0 serves is not known: no answer on port 8081",
+    )
+    .await;
+    assert_eq!(
+        condition(&world.status("edge").await, "Ready")["status"],
+        "Unknown"
     );
 }
 

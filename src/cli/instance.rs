@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use crate::api::my_proxy::agent::{self, MAX_REASON, REFUSED};
+use crate::api::my_proxy::agent::{self, MAX_REASON, REFUSED, shorten};
 use crate::instance::install::install;
-use crate::instance::nginx::check::{CheckError, check_once, shorten};
+use crate::instance::nginx::check::{CheckError, check_once};
 use crate::instance::nginx::{Options, Timing, supervisor};
 use crate::telemetry::logs::{self, Format, LogLevel};
 

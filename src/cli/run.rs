@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use super::Outcome;
 use super::values::{ForKind, Listen, PerKind, concurrency, duration, for_kind, loopback, positive_duration};
+use crate::controllers::my_proxy::agents::{Agents, HttpAgents};
 use crate::controllers::{self, my_proxy};
 use crate::package;
 use crate::runtime::backoff::Backoff;
@@ -170,6 +171,10 @@ struct Operands {
         value_name = "DOMAIN"
     )]
     cluster_domain: String,
+    /// Ask the pods of proxies over HTTP which configuration they serve, before they count as up to date. Without it, a proxy is Ready a
+    /// few seconds before a changed configuration is served: for where the operator does not reach pods.
+    #[arg(long, env = "ASK_PODS", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    ask_pods: bool,
 }
 
 /// How fast each kind is worked on.
@@ -292,7 +297,10 @@ fn register(manager: &mut Manager, tuning: &Tuning, operands: &Operands) {
         agent_image: operands.operator_image.clone(),
         cluster_domain: operands.cluster_domain.clone(),
     };
-    my_proxy::register(manager, settings, tuning.options(my_proxy::watches::NAME));
+    let agents = operands
+        .ask_pods
+        .then(|| Arc::new(HttpAgents::default()) as Arc<dyn Agents>);
+    my_proxy::register(manager, settings, agents, tuning.options(my_proxy::watches::NAME));
 }
 
 async fn manager(

@@ -265,14 +265,4 @@ impl<'a> Proxy<'a> {
         );
         Ok(())
     }
-
-    /// Waits until a GET of the path is answered with the code: a changed route has reached nginx.
-    pub async fn answers(&self, path: &str, wanted: u16) -> Outcome {
-        until(
-            format!("GET {path} to be answered with {wanted}"),
-            SERVING,
-            || async { Ok(Seen::equal(&self.request(path).await?.0, &wanted)) },
-        )
-        .await
-    }
 }

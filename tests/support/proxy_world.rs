@@ -13,6 +13,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use roadstead::api::my_proxy::MyProxy;
+use roadstead::controllers::my_proxy::agents::HttpAgents;
 use roadstead::controllers::my_proxy::{self, Settings};
 use roadstead::runtime::backoff::Backoff;
 use roadstead::runtime::client::Clients;
@@ -331,6 +332,14 @@ impl World {
         names
     }
 
+    /// Plays the kubelet: the pod is ready, and has this address.
+    pub async fn answers_at(&self, pod: &str, address: std::net::IpAddr) {
+        let ready = json!({"type": "Ready", "status": "True"});
+        let address = address.to_string();
+        let status = json!({"conditions": [ready], "podIP": address, "podIPs": [{"ip": address}]});
+        self.patch_status::<Pod>(pod, status).await;
+    }
+
     pub async fn create_pod(&self, name: &str, labels: Value, owner: &Value) {
         let pod = json!({
             "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
@@ -379,6 +388,7 @@ impl Operator {
         my_proxy::register(
             &mut manager,
             settings,
+            Some(Arc::new(HttpAgents::default())),
             ControllerOptions {
                 backoff,
                 ..ControllerOptions::default()

@@ -47,9 +47,23 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
+/// At most `bytes` long, cut between two characters.
+pub fn shorten(text: &str, bytes: usize) -> String {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_cut_between_characters() {
+        assert_eq!((shorten("aé", 2), shorten("aé", 9)), ("a".into(), "aé".into()));
+    }
 
     #[test]
     fn a_configuration_is_named_as_sha256sum_does_it() {

@@ -7,7 +7,7 @@ use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 9] = [
+const BAD: [&str; 11] = [
     "InvalidSpec",
     "Refused",
     "CheckFailed",
@@ -17,6 +17,8 @@ const BAD: [&str; 9] = [
     "NoPodReady",
     "Stalled",
     "Blocked",
+    "RefusedByPod",
+    "PodsUnreachable",
 ];
 /// Reasons that say that nothing happened yet, or that another condition tells better.
 const SILENT: [&str; 3] = ["NotStarted", "Waiting", "Complete"];

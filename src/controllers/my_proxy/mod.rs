@@ -2,15 +2,18 @@
 //!
 //! A configuration goes through three stages, and no pod takes one that has not passed the second: rendered from the spec, checked
 //! by a Job that runs `nginx -t` in the operand's own image with its real mounts, active. [`check`] decides which stage it is in,
-//! [`plan`] what to do about it, both from what is observed alone.
+//! [`plan`] what to do about it, both from what is observed alone. Whether it is also what the pods serve is asked of their [`agents`].
 
+pub mod agents;
 pub mod announce;
 pub mod check;
 pub mod desired;
+pub mod loaded;
 pub mod observe;
 pub mod plan;
 mod rbac;
 pub mod reconcile;
+mod rollout;
 pub mod status;
 #[cfg(test)]
 mod testing;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 
 use super::Settings;
@@ -11,6 +10,7 @@ use super::check::{Verdict, judge, last_attempt};
 use super::desired::unit::{KEY, Unit};
 use super::desired::{Owner, Resources, build, names};
 use super::observe::{Observed, named};
+use super::rollout::is_available;
 
 /// What is to exist, what is to stay, and what is known about the configuration.
 #[derive(Clone, Debug)]
@@ -88,20 +88,6 @@ fn keep(owner: &Owner<'_>, observed: &Observed, key: &str, verdict: &Verdict, se
             .extend(last_attempt(key, &observed.jobs).map(|(_, job)| job.name_any()));
     }
     keep
-}
-
-/// Whether all the pods that the Deployment asks for serve, as far as its controller has seen its spec.
-pub fn is_available(deployment: &Deployment) -> bool {
-    let wanted = deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.replicas)
-        .unwrap_or(1);
-    let Some(status) = &deployment.status else {
-        return false;
-    };
-    status.observed_generation >= deployment.metadata.generation
-        && status.available_replicas.unwrap_or(0) >= wanted
 }
 
 #[cfg(test)]

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 
 use super::Settings;
+use super::agents::{Agents, ask};
 use super::announce::{Announcement, announcements};
 use super::desired::unit::KEY;
 use super::desired::{Owner, Resources};
+use super::loaded::{Loaded, judge};
 use super::observe::{Caches, Observed, named};
 use super::plan::{Plan, plan};
-use super::status::{DELETING, Seen, compute, deleting};
-use crate::api::my_proxy::{MyProxy, validate};
+use super::status::{DELETING, Seen, UP_TO_DATE, compute, deleting, to_ask};
+use crate::api::my_proxy::agent::config_hash;
+use crate::api::my_proxy::{MyProxy, MyProxyStatus, validate};
 use crate::runtime::apply::{Applier, ApplyError, Outcome};
 use crate::runtime::client::is_not_found;
 use crate::runtime::events::EventType;
@@ -31,6 +35,7 @@ const ORPHAN: &str = "orphan";
 pub struct MyProxyReconciler {
     caches: Caches,
     settings: Settings,
+    agents: Option<Arc<dyn Agents>>,
 }
 
 /// What can go wrong.
@@ -93,9 +98,13 @@ struct Applied {
 }
 
 impl MyProxyReconciler {
-    /// A reconciler that reads these caches.
-    pub fn new(caches: Caches, settings: Settings) -> Self {
-        Self { caches, settings }
+    /// A reconciler that reads these caches and, if it is given any, asks these agents.
+    pub fn new(caches: Caches, settings: Settings, agents: Option<Arc<dyn Agents>>) -> Self {
+        Self {
+            caches,
+            settings,
+            agents,
+        }
     }
 
     async fn bring_about(&self, proxy: &MyProxy, context: &Context) -> Result<Next, Error> {
@@ -145,7 +154,15 @@ impl MyProxyReconciler {
             earlier: &earlier,
             pods: &observed.pods,
             failure,
+            loaded: &Loaded::NotAsked,
         };
+        let loaded = self.loaded(&seen).await;
+        let seen = Seen {
+            loaded: &loaded,
+            ..seen
+        };
+        // Asking took a while.
+        let now = context.now();
         let status = compute(proxy, &seen, now);
         context.apply().status(proxy, &status).await?;
         let before = proxy
@@ -155,13 +172,26 @@ impl MyProxyReconciler {
             .unwrap_or_default();
         // If the patch above did not succeed, these are news still.
         tell(proxy, context, announcements(before, &status.conditions)).await;
+        let verdict = seen.plan.ok().and_then(|plan| plan.verdict.wake());
+        let asked = loaded.ask_again(proxy.spec.tls_secret.is_some(), since(&status, UP_TO_DATE), now);
         outcome?;
-        let wake = plan.ok().and_then(|plan| plan.verdict.wake());
-        Ok(wake.map_or(Next::OnChange, |wake| {
-            // A moment more, so that the time has come when it is looked at.
-            let wait = wake.duration_since(now).unsigned_abs() + Duration::from_secs(1);
-            Next::After(if wake > now { wait } else { Duration::from_secs(1) })
-        }))
+        let waits = [verdict.map(|wake| until(wake, now)), asked];
+        Ok(waits
+            .into_iter()
+            .flatten()
+            .min()
+            .map_or(Next::OnChange, Next::After))
+    }
+
+    /// What the pods serve, from the agents of those that are to be asked.
+    async fn loaded(&self, seen: &Seen<'_>) -> Loaded {
+        let active = seen.plan.ok().and_then(|plan| plan.active.as_ref());
+        match (&self.agents, active) {
+            (Some(agents), Some(unit)) => {
+                judge(&config_hash(&unit.config), &ask(&**agents, to_ask(seen)).await)
+            }
+            _ => Loaded::NotAsked,
+        }
     }
 
     /// Deletes the children and lets go of the object once the caches have none left. What they have not seen yet is collected by the
@@ -205,6 +235,20 @@ impl MyProxyReconciler {
         apply.prune(proxy, budgets, none).await?;
         Ok(Next::OnChange)
     }
+}
+
+/// From now until then, and a moment more, so that the time has come when it is looked at.
+fn until(then: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(then.duration_since(now)).unwrap_or_default() + Duration::from_secs(1)
+}
+
+/// Since when a condition is what it is.
+fn since(status: &MyProxyStatus, type_: &str) -> Timestamp {
+    let mut conditions = status.conditions.iter();
+    let condition = conditions.find(|condition| condition.type_ == type_);
+    condition.map_or(Timestamp::UNIX_EPOCH, |condition| {
+        condition.last_transition_time.0
+    })
 }
 
 /// The Deployment that the proxy means, or the one that it has: after a change of name, until there is one of the new name.

@@ -10,7 +10,9 @@ use kube::ResourceExt;
 
 use super::check::{Verdict, is_being_made, waiting};
 use super::desired::names::{APP, COMPONENT, PROXY};
-use super::plan::{Plan, is_available};
+use super::loaded::{Loaded, Target};
+use super::plan::Plan;
+use super::rollout::{count, how_far, is_observed, is_rolling_out, is_stalled, wanted};
 use crate::api::my_proxy::{MyProxy, MyProxyStatus, Problems};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::conditions::{Conditions, READY, State};
@@ -19,7 +21,8 @@ use crate::runtime::conditions::{Conditions, READY, State};
 pub const CONFIG_VALID: &str = "ConfigValid";
 /// As many pods serve as the spec asks for, of whichever revision. It counts pods and nothing else.
 pub const AVAILABLE: &str = "Available";
-/// The cluster has all that was to be written, and every pod is of that revision and of the present name.
+/// The cluster has all that was to be written, every pod is of that revision and of the present name, and each of them serves the
+/// configuration that it was given last.
 pub const UP_TO_DATE: &str = "UpToDate";
 /// Something is under way: a check, or a rollout.
 pub const PROGRESSING: &str = "Progressing";
@@ -39,6 +42,8 @@ pub struct Seen<'a> {
     pub pods: &'a [Arc<Pod>],
     /// What kept a child from being written.
     pub failure: Option<&'a ApplyError>,
+    /// What [the pods that were to be asked](to_ask) serve.
+    pub loaded: &'a Loaded,
 }
 
 /// Computes the status. The same observations give the same status, whenever it is computed.
@@ -101,13 +106,28 @@ fn state_of(condition: &Condition) -> State {
     }
 }
 
+/// The pods to be asked what they serve: the ready ones, once all are of the Deployment that is wanted. Before that, there is nothing to
+/// learn from it.
+pub fn to_ask(seen: &Seen<'_>) -> Vec<Target> {
+    let rolled_out = seen.failure.is_none()
+        && seen.earlier.is_empty()
+        && seen
+            .deployment
+            .is_some_and(|deployment| is_observed(deployment) && !is_rolling_out(deployment));
+    let ready = present_pods(seen).filter(|pod| rolled_out && is_ready(pod));
+    ready.map(|pod| Target::of(pod)).collect()
+}
+
 /// The pods of the present Deployment by its label, without those that go away or have ended.
+fn present_pods<'a>(seen: &Seen<'a>) -> impl Iterator<Item = &'a Arc<Pod>> {
+    let app = seen.deployment.map(ResourceExt::name_any);
+    let ours = move |pod: &&Arc<Pod>| app.is_some() && pod.labels().get(APP) == app.as_ref();
+    let pods = seen.pods.iter().filter(|pod| proxies(pod) && stays(pod));
+    pods.filter(ours)
+}
+
 fn pod_names(seen: &Seen<'_>) -> Vec<String> {
-    let Some(app) = seen.deployment.map(ResourceExt::name_any) else {
-        return Vec::new();
-    };
-    let ours = |pod: &&Arc<Pod>| proxies(pod) && pod.labels().get(APP) == Some(&app);
-    sorted_names(seen.pods.iter().filter(ours).filter(|pod| stays(pod)))
+    sorted_names(present_pods(seen))
 }
 
 fn sorted_names<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<String> {
@@ -266,7 +286,7 @@ fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
         wanted(deployment),
     );
     let message = format!("{ready} of {wanted} pods are ready");
-    // Not [`is_available`]: that the spec was not looked at yet takes nothing from the pods that serve.
+    // Not `rollout::is_available`: that the spec was not looked at yet takes nothing from the pods that serve.
     match (ready >= wanted, ready) {
         (true, _) if wanted == 0 => {
             conditions.set(AVAILABLE, State::True, "ScaledToZero", "no pods are wanted")
@@ -309,23 +329,13 @@ fn rollout(conditions: &mut Conditions, seen: &Seen<'_>) {
             (State::False, State::True, "RollingOut", message)
         }
         Some(deployment) if is_rolling_out(deployment) => {
-            let (updated, wanted) = (
-                count(deployment, |status| status.updated_replicas),
-                wanted(deployment),
-            );
-            let message = format!("{updated} of {wanted} pods are up to date");
-            (State::False, State::True, "RollingOut", message)
+            (State::False, State::True, "RollingOut", how_far(deployment))
         }
         Some(deployment) if !seen.earlier.is_empty() => {
             let message = format!("Deployment {} takes over", deployment.name_any());
             (State::False, State::True, "Renaming", message)
         }
-        Some(_) => (
-            State::True,
-            State::False,
-            "Complete",
-            "all pods are up to date".to_owned(),
-        ),
+        Some(_) => loaded(seen.loaded),
         None => (
             State::Unknown,
             State::False,
@@ -342,6 +352,30 @@ fn rollout(conditions: &mut Conditions, seen: &Seen<'_>) {
     }
 }
 
+/// Of a Deployment that is rolled out: whether its pods serve what they were given, whether that gets on, reason and message.
+fn loaded(loaded: &Loaded) -> (State, State, &'static str, String) {
+    match loaded {
+        Loaded::NotAsked | Loaded::Everywhere => {
+            let message = "all pods are up to date".to_owned();
+            (State::True, State::False, "Complete", message)
+        }
+        Loaded::Loading { serving, pods } => {
+            let message = format!("{serving} of {pods} pods serve the configuration");
+            (State::False, State::True, "Loading", message)
+        }
+        Loaded::Refused { pod, reason } => {
+            let message = format!("pod {pod} keeps what it served before: {reason}");
+            (State::False, State::False, "RefusedByPod", message)
+        }
+        Loaded::Silent { pod, error } => {
+            let message = format!(
+                "what pod {pod} serves is not known: {error} (does a NetworkPolicy keep the operator from its pods? With --ask-pods=false it does not ask)"
+            );
+            (State::Unknown, State::False, "PodsUnreachable", message)
+        }
+    }
+}
+
 /// Why nothing gets on: what people can mend by a name of its own.
 fn reason_of(failure: &ApplyError) -> &'static str {
     match failure {
@@ -349,36 +383,6 @@ fn reason_of(failure: &ApplyError) -> &'static str {
         ApplyError::Rejected { .. } => "Rejected",
         _ => "Blocked",
     }
-}
-
-/// Whether its controller has seen the spec of a Deployment: what the status says is about that spec only then.
-fn is_observed(deployment: &Deployment) -> bool {
-    let status = deployment.status.as_ref();
-    status.is_some_and(|status| status.observed_generation >= deployment.metadata.generation)
-}
-
-fn is_rolling_out(deployment: &Deployment) -> bool {
-    let Some(status) = &deployment.status else {
-        return true;
-    };
-    let (updated, total) = (status.updated_replicas.unwrap_or(0), status.replicas.unwrap_or(0));
-    // Once complete, a Deployment stays so: a pod that is lost later is no rollout.
-    let complete = has_progress(deployment, "NewReplicaSetAvailable") || is_available(deployment);
-    updated != wanted(deployment) || total > updated || !complete
-}
-
-fn is_stalled(deployment: &Deployment) -> bool {
-    is_observed(deployment) && has_progress(deployment, "ProgressDeadlineExceeded")
-}
-
-fn has_progress(deployment: &Deployment, reason: &str) -> bool {
-    let conditions = deployment
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Progressing" && condition.reason.as_deref() == Some(reason))
 }
 
 /// The first reason that a pod which proxies gives for not running.
@@ -390,21 +394,6 @@ fn why_pods_wait(seen: &Seen<'_>) -> Option<String> {
             .filter(|why| !is_being_made(why))
             .map(|why| format!("pod {}: {why}", pod.name_any()))
     })
-}
-
-fn wanted(deployment: &Deployment) -> i32 {
-    deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.replicas)
-        .unwrap_or(1)
-}
-
-fn count(
-    deployment: &Deployment,
-    field: impl Fn(&k8s_openapi::api::apps::v1::DeploymentStatus) -> Option<i32>,
-) -> i32 {
-    deployment.status.as_ref().and_then(field).unwrap_or(0)
 }
 
 fn phase(conditions: &Conditions, before: &MyProxyStatus, seen: &Seen<'_>) -> &'static str {
@@ -426,6 +415,9 @@ fn phase(conditions: &Conditions, before: &MyProxyStatus, seen: &Seen<'_>) -> &'
     }
 }
 
+#[cfg(test)]
+#[path = "status_rollout_tests.rs"]
+mod rollout_tests;
 #[cfg(test)]
 #[path = "status_tests.rs"]
 mod tests;

@@ -1,97 +1,10 @@
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::api::my_proxy::validate;
-use crate::controllers::my_proxy::observe::Observed;
-use crate::controllers::my_proxy::plan::plan;
-use crate::controllers::my_proxy::testing::{owner_of, proxy, settings, valid};
+use crate::controllers::my_proxy::testing::*;
 use crate::runtime::key::ObjectKey;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
-
-fn plan_with(verdict: Verdict, serves: bool) -> Plan {
-    let proxy = proxy("edge", json!({"tls_secret": "edge-tls"}));
-    let valid = valid(&proxy);
-    let mut plan = plan(
-        &owner_of(&proxy, &valid),
-        &Observed::default(),
-        &settings(),
-        at(0),
-    );
-    plan.active = serves.then(|| plan.unit.clone());
-    plan.verdict = verdict;
-    plan
-}
-
-fn deployment(status: Value) -> Deployment {
-    let labels = json!({"app": "edge", "app.kubernetes.io/instance": "edge"});
-    let deployment = json!({
-        "metadata": {"name": "edge", "generation": 3},
-        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {}},
-        "status": status,
-    });
-    serde_json::from_value(deployment).unwrap()
-}
-
-fn serving() -> Deployment {
-    deployment(
-        json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
-    )
-}
-
-fn status_of(
-    before: MyProxyStatus,
-    verdict: Verdict,
-    deployment: Option<&Deployment>,
-    pods: &[Arc<Pod>],
-) -> MyProxyStatus {
-    let mut proxy = proxy("edge", json!({}));
-    proxy.status = Some(before);
-    let plan = plan_with(verdict, deployment.is_some());
-    compute(
-        &proxy,
-        &Seen {
-            plan: Ok(&plan),
-            deployment,
-            earlier: &[],
-            pods,
-            failure: None,
-        },
-        at(60),
-    )
-}
-
-fn said(status: &MyProxyStatus, type_: &str) -> (String, String, String) {
-    let condition = status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == type_)
-        .unwrap();
-    (
-        condition.status.clone(),
-        condition.reason.clone(),
-        condition.message.clone(),
-    )
-}
-
-fn running(waiting: Option<&str>) -> Verdict {
-    Verdict::Running {
-        job: "edge-check-x-1".into(),
-        attempt: 1,
-        look: at(180),
-        waiting: waiting.map(str::to_owned),
-    }
-}
-
-fn refused() -> Verdict {
-    Verdict::Refused {
-        message: "[emerg] no".into(),
-        retry: at(100),
-    }
-}
 
 #[test]
 fn a_proxy_that_serves_as_asked() {
@@ -202,6 +115,7 @@ fn an_invalid_spec_is_told_and_what_serves_goes_on() {
         earlier: &[],
         pods: &[],
         failure: None,
+        loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen, at(0));
     assert_eq!(
@@ -229,6 +143,7 @@ fn a_name_that_is_taken_is_told() {
         earlier: &[],
         pods: &[],
         failure: Some(&failure),
+        loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen, at(0));
     let (state, reason, message) = said(&status, READY);
@@ -240,73 +155,6 @@ fn a_name_that_is_taken_is_told() {
         message.starts_with("Deployment shop/edge exists and belongs to MyProxy other"),
         "{message}"
     );
-}
-
-#[rstest]
-#[case::fresh(json!({}), "Creating", "False", "RollingOut")]
-#[case::one_of_two(json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1}), "Creating", "False", "RollingOut")]
-#[case::rolling(json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2}), "Updating", "True", "RollingOut")]
-#[case::not_seen_yet(json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}), "Updating", "True", "RollingOut")]
-#[case::stalled(
-    json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2,
-        "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}),
-    "Degraded", "True", "Stalled"
-)]
-// Told of an earlier spec, and no verdict on this one.
-#[case::stalled_before(
-    json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2,
-        "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}),
-    "Updating", "True", "RollingOut"
-)]
-#[case::a_pod_lost_later(
-    json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1,
-        "conditions": [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}),
-    "Failed", "False", "Complete"
-)]
-#[case::well(json!({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}), "Running", "True", "Complete")]
-fn phase_and_progress_follow_the_deployment(
-    #[case] live: Value,
-    #[case] phase: &str,
-    #[case] available: &str,
-    #[case] progress: &str,
-) {
-    let status = status_of(
-        MyProxyStatus::default(),
-        Verdict::Active,
-        Some(&deployment(live)),
-        &[],
-    );
-    assert_eq!(
-        (
-            status.phase.as_deref(),
-            said(&status, AVAILABLE).0.as_str(),
-            said(&status, PROGRESSING).1.as_str()
-        ),
-        (Some(phase), available, progress)
-    );
-    let ready = if phase == "Running" { "True" } else { "False" };
-    assert_eq!(
-        said(&status, READY).0,
-        ready,
-        "ready only once all of it is rolled out"
-    );
-}
-
-#[test]
-fn while_a_rollout_is_under_way_ready_says_what_it_waits_for_and_available_that_pods_serve() {
-    let live = json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2});
-    let status = status_of(
-        MyProxyStatus::default(),
-        Verdict::Active,
-        Some(&deployment(live)),
-        &[],
-    );
-    let (state, reason, message) = said(&status, READY);
-    assert_eq!(
-        (state.as_str(), reason.as_str(), message.as_str()),
-        ("False", "RollingOut", "1 of 2 pods are up to date")
-    );
-    assert_eq!(said(&status, AVAILABLE).2, "2 of 2 pods are ready");
 }
 
 #[test]
@@ -329,6 +177,7 @@ fn while_a_name_changes_the_pods_of_the_earlier_one_serve_and_ready_waits_for_th
         earlier: &earlier,
         pods: &[],
         failure: None,
+        loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen(&fresh), at(0));
     assert_eq!(said(&status, AVAILABLE).0, "True");
@@ -359,6 +208,7 @@ fn a_write_that_fails_takes_nothing_from_the_pods_that_serve() {
         earlier: &[],
         pods: &pods,
         failure: Some(&failure),
+        loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen, at(0));
     assert_eq!((status.replicas, status.pod_names.len()), (2, 1));
@@ -370,17 +220,6 @@ fn a_write_that_fails_takes_nothing_from_the_pods_that_serve() {
         assert!(message.ends_with("exceeded quota"), "{message}");
     }
     assert_eq!(status.phase.as_deref(), Some("Degraded"));
-}
-
-fn pod(name: &str, app: &str, component: &str, phase: &str, deleting: bool) -> Arc<Pod> {
-    let pod = json!({
-        "metadata": {
-            "name": name, "labels": {APP: app, COMPONENT: component},
-            "deletionTimestamp": deleting.then_some("1970-01-01T00:00:00Z"),
-        },
-        "status": {"phase": phase},
-    });
-    Arc::new(serde_json::from_value(pod).unwrap())
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! What the controller watches, and which proxy a change concerns.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::Settings;
+use super::agents::Agents;
 use super::desired::names::{INSTANCE, MANAGED_BY, MANAGER};
 use super::observe::Caches;
 use super::reconcile::MyProxyReconciler;
@@ -18,8 +21,14 @@ use crate::runtime::predicates;
 /// The name of the controller in flags and metrics.
 pub const NAME: &str = "myproxy";
 
-/// Adds the controller to a manager.
-pub fn register(manager: &mut Manager, settings: Settings, options: ControllerOptions) {
+/// Adds the controller to a manager. Without `agents`, pods count as up to date once their Deployment is rolled out and their
+/// configuration mounted.
+pub fn register(
+    manager: &mut Manager,
+    settings: Settings,
+    agents: Option<Arc<dyn Agents>>,
+    options: ControllerOptions,
+) {
     let children = || Watch::labelled(format!("{MANAGED_BY}={MANAGER}"));
     let proxies: Cache<MyProxy> = manager.cache(Watch::all());
     let caches = Caches {
@@ -30,7 +39,7 @@ pub fn register(manager: &mut Manager, settings: Settings, options: ControllerOp
         budgets: manager.cache(children()),
         pods: manager.trimmed_cache(children(), without_spec),
     };
-    let reconciler = MyProxyReconciler::new(caches.clone(), settings);
+    let reconciler = MyProxyReconciler::new(caches.clone(), settings, agents);
     let namesakes = proxies.clone();
     let controller = Controller::new(NAME, &proxies, reconciler)
         .when(predicates::generation().or(predicates::finalizers()))
@@ -69,7 +78,7 @@ fn proxy_of_pod(pod: &Pod) -> Vec<ObjectKey> {
 fn wanting(proxies: &Cache<MyProxy>, deployment: &Deployment) -> Vec<ObjectKey> {
     let name = deployment.name_any();
     let proxies = proxies.in_namespace(&deployment.namespace().unwrap_or_default());
-    let wants = |proxy: &&std::sync::Arc<MyProxy>| match &proxy.spec.name {
+    let wants = |proxy: &&Arc<MyProxy>| match &proxy.spec.name {
         Some(wanted) => *wanted == name,
         None => proxy.name_any() == name,
     };

@@ -12,7 +12,7 @@ use super::Options;
 use super::generation::{self, Unwritable};
 use super::inputs::{Inputs, Unreadable};
 use super::machine::Machine;
-use crate::api::my_proxy::agent::MAX_REASON;
+use crate::api::my_proxy::agent::{MAX_REASON, shorten};
 
 /// Why a configuration is not to be used.
 #[derive(Debug, thiserror::Error)]
@@ -145,15 +145,6 @@ fn explain(output: &str, folder: &Path) -> String {
         lines.join("\n")
     };
     shorten(&text, MAX_REASON)
-}
-
-/// At most `bytes` long, cut between two characters.
-pub fn shorten(text: &str, bytes: usize) -> String {
-    let mut end = text.len().min(bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
 }
 
 #[cfg(test)]
