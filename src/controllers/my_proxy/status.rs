@@ -199,10 +199,7 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
             waiting: Some(waiting),
             ..
         } => {
-            let message = format!(
-                "Job {job} waits to run nginx -t: {waiting}{}",
-                hint(plan, waiting)
-            );
+            let message = format!("Job {job} waits to run nginx -t: {}", explain(plan, waiting));
             conditions.set(
                 CONFIG_VALID,
                 State::Unknown,
@@ -263,13 +260,15 @@ fn with_consequence(message: &str, serves: bool) -> String {
     format!("{message}; {consequence}")
 }
 
-/// The kubelet tells why a volume cannot be mounted in an Event only; a missing Secret is the usual reason.
-fn hint(plan: &Plan, waiting: &str) -> String {
+/// What a check waits for. Why a container is still being made the kubelet tells in an Event only: nearly always an image is being pulled,
+/// or a Secret is missing.
+fn explain(plan: &Plan, waiting: &str) -> String {
     match &plan.unit.tls_secret {
-        Some(secret) if is_being_made(waiting) => {
-            format!(" (is there a Secret {secret} with tls.crt and tls.key?)")
-        }
-        _ => String::new(),
+        _ if !is_being_made(waiting) => waiting.to_owned(),
+        Some(secret) => format!(
+            "its pod is still being set up; Secret {secret} with tls.crt and tls.key has to exist for that ({waiting})"
+        ),
+        None => format!("its pod is still being set up ({waiting})"),
     }
 }
 

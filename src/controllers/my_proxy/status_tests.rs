@@ -46,7 +46,7 @@ fn a_refused_configuration_with_an_older_one_serving() {
     running(Some("container install: PodInitializing")),
     "Unknown",
     "CheckWaiting",
-    "Job edge-check-x-1 waits to run nginx -t: container install: PodInitializing (is there a Secret edge-tls with tls.crt and tls.key?); nothing serves yet"
+    "Job edge-check-x-1 waits to run nginx -t: its pod is still being set up; Secret edge-tls with tls.crt and tls.key has to exist for that (container install: PodInitializing); nothing serves yet"
 )]
 #[case::failed(
     Verdict::Failed { message: Some("Evicted".into()), retry: at(1) }, "Unknown", "CheckFailed",
