@@ -15,7 +15,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, timeout_at};
 
-use super::loaded::{Asked, Target};
+use super::loaded::{AskError, Asked, Target};
 use crate::api::my_proxy::agent::{MAX_REPORT, PORT, REPORT, Report};
 
 /// How long one agent has to answer.
@@ -24,26 +24,6 @@ const ANSWER: Duration = Duration::from_secs(2);
 const ALL_ANSWERS: Duration = Duration::from_secs(10);
 /// How many agents of one proxy are asked at once.
 const AT_ONCE: usize = 8;
-
-/// Why an agent did not tell.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// The pod is ready, and nobody has been told where it is.
-    #[error("it has no address")]
-    NoAddress,
-    /// There was no answer in time.
-    #[error("no answer on port {PORT} within {} s", ANSWER.as_secs())]
-    Late,
-    /// No connection, or one that broke.
-    #[error("no answer on port {PORT}: {0}")]
-    Unreachable(String),
-    /// Something other than an agent answers.
-    #[error("port {PORT} answers GET {REPORT} with {0}")]
-    Refused(StatusCode),
-    /// The answer is not a report.
-    #[error("port {PORT} answers GET {REPORT} with something else than a report: {0}")]
-    Malformed(String),
-}
 
 /// Whoever can ask agents: [`HttpAgents`], or a test that answers for them.
 pub trait Agents: Debug + Send + Sync + 'static {

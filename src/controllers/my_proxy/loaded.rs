@@ -6,12 +6,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use http::StatusCode;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::agents::AskError;
-use crate::api::my_proxy::agent::{MAX_REASON, Report, shorten};
+use crate::api::my_proxy::agent::{MAX_REASON, PORT, REPORT, Report, shorten};
 
 /// Between two questions to pods that are still loading: at first, and at last.
 const LOADING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
@@ -49,6 +49,26 @@ pub struct Asked {
     pub pod: String,
     /// What its agent said.
     pub answer: Result<Report, AskError>,
+}
+
+/// Why an agent did not tell.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The pod is ready, and nobody has been told where it is.
+    #[error("it has no address")]
+    NoAddress,
+    /// There was no answer in time.
+    #[error("no answer on port {PORT} in time")]
+    Late,
+    /// No connection, or one that broke.
+    #[error("no answer on port {PORT}: {0}")]
+    Unreachable(String),
+    /// Something other than an agent answers.
+    #[error("port {PORT} answers GET {REPORT} with {0}")]
+    Refused(StatusCode),
+    /// The answer is not a report.
+    #[error("port {PORT} answers GET {REPORT} with something else than a report: {0}")]
+    Malformed(String),
 }
 
 /// What is known of what the pods serve.

@@ -19,6 +19,7 @@ pub mod inputs;
 pub mod machine;
 pub mod probes;
 pub mod process;
+pub mod state;
 pub mod supervisor;
 
 use std::path::PathBuf;

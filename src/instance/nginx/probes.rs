@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::Options;
 use super::process::ask;
-use super::supervisor::State;
+use super::state::State;
 use crate::api::my_proxy::agent::{self, Report};
 
 #[derive(Clone)]

@@ -18,30 +18,12 @@ use super::generation::{self, Unwritable};
 use super::inputs::Inputs;
 use super::machine::Machine;
 use super::process::{Nginx, serves};
+use super::state::State;
 use super::{Options, probes};
 use crate::instance::orphans::Orphans;
 
 /// How long nginx has to end after a plain request to, before it is killed.
 const LAST_WARNING: Duration = Duration::from_secs(2);
-
-/// What the agent knows; the probes show it.
-#[derive(Clone, Debug, Default)]
-pub struct State {
-    /// The generation that nginx serves; none before it has started.
-    pub generation: Option<String>,
-    /// The hash of its `nginx.conf`.
-    pub config: Option<String>,
-    /// The hash of the mounted `nginx.conf`, if that can be read.
-    pub mounted: Option<String>,
-    /// Why the mounted files are not what is served, if they are not.
-    pub refused: Option<String>,
-    /// Set once it was asked to stop.
-    pub stopping: bool,
-    /// Reloads that took effect.
-    pub reloads: u64,
-    /// Configurations and certificates that were refused here.
-    pub refusals: u64,
-}
 
 /// Why the agent gave up.
 #[derive(Debug, thiserror::Error)]
