@@ -5,8 +5,8 @@
 
 #[path = "support/apiserver.rs"]
 mod apiserver;
-#[path = "support/played_agent.rs"]
-mod played_agent;
+#[path = "support/played_agents.rs"]
+mod played_agents;
 #[path = "support/proxy_world.rs"]
 mod world;
 
@@ -18,10 +18,10 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
-use played_agent::PlayedAgent;
 use roadstead::api::my_proxy::MyProxy;
+use roadstead::api::my_proxy::agent::{Report, config_hash};
 use serde_json::json;
-use world::{LIMIT, Operator, World, condition, is_ready, spec};
+use world::{LIMIT, World, condition, is_ready, spec};
 
 #[tokio::test]
 async fn from_a_spec_to_a_proxy_that_serves() {
@@ -61,14 +61,21 @@ async fn from_a_spec_to_a_proxy_that_serves() {
 async fn a_second_reconcile_sends_no_write_and_neither_does_a_restart() {
     let mut world = World::serving("idempotence", &["edge"]).await;
     let version = world.get::<MyProxy>("edge").await.resource_version();
-    let writes = world.operator.writes();
+    let (writes, reconciles) = (world.operator.writes(), world.operator.reconciles());
     let service = json!({"metadata": {"annotations": {"somebody": "else"}}});
     world.patch::<Service>("edge", service).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    within(LIMIT, "the change is looked at", async || {
+        world.operator.reconciles() > reconciles
+    })
+    .await;
     assert_eq!(world.operator.writes(), writes);
 
     world.restart().await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    within(LIMIT, "the proxy is looked at again", async || {
+        world.operator.reconciles() > 0
+    })
+    .await;
+    world.until_quiet().await;
     assert_eq!(world.operator.writes(), 0);
     assert_eq!(world.get::<MyProxy>("edge").await.resource_version(), version);
 }
@@ -170,53 +177,58 @@ async fn an_accepted_change_reaches_the_pods_without_a_rollout() {
 #[tokio::test]
 async fn a_proxy_is_up_to_date_only_once_every_pod_says_that_it_serves_the_configuration() {
     let world = World::serving("loaded", &["edge"]).await;
-    let config_map = async || world.get::<ConfigMap>("edge-config").await;
-    let agents = [PlayedAgent::listen(1).await, PlayedAgent::listen(2).await];
-    for (agent, pod) in agents.iter().zip(["edge-0", "edge-1"]) {
-        agent.serves(&config_map().await);
-        world.answers_at(pod, agent.address).await;
+    let mounted = async || {
+        let config_map = world.get::<ConfigMap>("edge-config").await;
+        Some(config_hash(&config_map.data.unwrap()["nginx.conf"]))
+    };
+    let old = Report {
+        config: mounted().await,
+        mounted: mounted().await,
+        ..Report::default()
+    };
+    for pod in ["edge-0", "edge-1"] {
+        world.agents.say(pod, Some(old.clone()));
     }
     world.patch::<MyProxy>("edge", json!({"spec": spec(81)})).await;
     let job = world.the_check().await;
     world.finish(&job, true).await;
     let up_to_date = async |reason: &str, message: &str| {
         let what = format!("{reason}: {message}");
-        world
-            .until("edge", &what, |status| {
-                let condition = condition(status, "UpToDate");
-                condition["reason"] == reason
-                    && condition["message"]
-                        .as_str()
-                        .is_some_and(|text| text.contains(message))
-            })
-            .await;
+        let holds = |status: &serde_json::Value| {
+            let condition = condition(status, "UpToDate");
+            let said = condition["message"].as_str().unwrap_or_default();
+            condition["reason"] == reason && said.contains(message)
+        };
+        world.until("edge", &what, holds).await;
     };
     up_to_date("Loading", "0 of 2 pods serve the configuration").await;
     assert_eq!(condition(&world.status("edge").await, "Ready")["status"], "False");
-    agents[0].serves(&config_map().await);
+    world.agents.say("edge-0", None);
     up_to_date("Loading", "1 of 2").await;
-    agents[1].refuses(&config_map().await, "[emerg] no such certificate");
-    up_to_date(
-        "RefusedByPod",
-        "pod edge-1 keeps what it served before: [emerg] no such certificate",
-    )
-    .await;
+    let refusal = Report {
+        mounted: mounted().await,
+        refused: Some("[emerg] no such certificate".into()),
+        ..old
+    };
+    world.agents.say("edge-1", Some(refusal));
+    let told = "pod edge-1 keeps what it served before: [emerg] no such certificate";
+    up_to_date("RefusedByPod", told).await;
     world.until_event("edge", "RefusedByPod").await;
-    agents[1].serves(&config_map().await);
+    world.agents.say("edge-1", None);
     // Whatever changes is a reason to ask again.
-    world.answers_at("edge-0", agents[1].address).await;
+    world
+        .patch::<Pod>("edge-0", json!({"metadata": {"labels": {"some": "change"}}}))
+        .await;
     world.until("edge", "ready", is_ready).await;
 
-    world.answers_at("edge-0", "127.0.66.66".parse().unwrap()).await;
+    world.is_ready_at("edge-0", "127.0.66.250".parse().unwrap()).await;
     up_to_date(
         "PodsUnreachable",
-        "what pod edge-0 serves is not known: no answer on port 8081",
+        "what pod edge-0 serves is not known: no answer",
     )
     .await;
-    assert_eq!(
-        condition(&world.status("edge").await, "Ready")["status"],
-        "Unknown"
-    );
+    let ready = condition(&world.status("edge").await, "Ready")["status"].clone();
+    assert_eq!(ready, "True", "what the kubelet says of the pods has to do");
 }
 
 #[tokio::test]
@@ -426,7 +438,7 @@ async fn deletion_cleans_up_with_the_operator_away_meanwhile() {
         world.try_get::<MyProxy>("edge").await.is_some(),
         "it waits for its operator"
     );
-    world.operator = Operator::start(&world.namespace).await;
+    world.restart().await;
     world.until_gone().await;
 }
 

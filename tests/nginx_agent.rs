@@ -16,6 +16,7 @@ use agent::{
     slow_backend, unused_port,
 };
 use load::Load;
+use roadstead::api::my_proxy::agent::config_hash;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -170,10 +171,49 @@ async fn a_restarted_container_falls_back_to_the_last_good_configuration() {
     let agent = Agent::start(proxy_to(&[backend]), None).await;
     let ports = [agent.http.port(), agent.https.port(), agent.probes.port()];
     let folder = agent.kill().await;
-    std::fs::write(folder.path().join("config/nginx.conf"), "nonsense;").unwrap();
+    let mounted = folder.path().join("config/nginx.conf");
+    let good = std::fs::read_to_string(&mounted).unwrap();
+    std::fs::write(&mounted, "nonsense;").unwrap();
     let agent = Agent::again(folder, None, ports).await;
     assert_eq!(get(agent.http, "/").await.0, 200);
-    assert!(agent.config().await["refused"].is_string());
+    let report = agent.config().await;
+    assert!(report["refused"].is_string());
+    assert_eq!(
+        (&report["config"], &report["mounted"]),
+        (&json!(config_hash(&good)), &json!(config_hash("nonsense;")))
+    );
+
+    std::fs::write(&mounted, &good).unwrap();
+    let report = agent
+        .wait_until("the good one is mounted again", |config| {
+            config["refused"].is_null()
+        })
+        .await;
+    assert_eq!(
+        (&report["config"], &report["mounted"]),
+        (&json!(config_hash(&good)), &json!(config_hash(&good)))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_cannot_be_read_is_told_with_the_configuration_that_is_mounted() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = folder.path().join("first");
+    self_signed(&certificate, "first");
+    let agent = Agent::start(render_spec(json!({"tls_secret": "edge"})), Some(&certificate)).await;
+    std::fs::remove_file(agent.folder.path().join("tls/tls.key")).unwrap();
+    let report = agent
+        .wait_until("a refusal", |config| config["refused"].is_string())
+        .await;
+    assert!(
+        report["refused"].as_str().unwrap().contains("tls.key"),
+        "{report}"
+    );
+    assert!(
+        report["mounted"].is_string() && report["mounted"] == report["config"],
+        "{report}"
+    );
+    assert_eq!(served_name(agent.https), "first");
 }
 
 #[tokio::test(flavor = "multi_thread")]

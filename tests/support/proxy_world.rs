@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::apiserver::{ApiServer, within};
+use super::played_agents::PlayedAgents;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
@@ -56,6 +57,7 @@ pub fn is_ready(status: &Value) -> bool {
 /// A namespace with an operator.
 pub struct World {
     pub operator: Operator,
+    pub agents: PlayedAgents,
     client: Client,
     pub namespace: String,
 }
@@ -66,9 +68,12 @@ impl World {
         let server = ApiServer::shared();
         INSTALLED.get_or_init(|| server.install_crds()).await;
         let namespace = server.namespace(namespace).await;
+        let client = server.client().await;
+        let agents = PlayedAgents::new(Api::namespaced(client.clone(), &namespace));
         Self {
-            operator: Operator::start(&namespace).await,
-            client: server.client().await,
+            operator: Operator::start(&namespace, agents.port().await).await,
+            agents,
+            client,
             namespace,
         }
     }
@@ -91,7 +96,7 @@ impl World {
 
     pub async fn restart(&mut self) {
         self.operator.stop().await;
-        self.operator = Operator::start(&self.namespace).await;
+        self.operator = Operator::start(&self.namespace, self.agents.port().await).await;
     }
 
     pub fn api<K: Object<Scope = kube::core::NamespaceResourceScope>>(&self) -> Api<K> {
@@ -322,7 +327,8 @@ impl World {
         let names: Vec<_> = (0..count).map(|i| format!("{deployment}-{i}")).collect();
         for name in &names {
             self.create_pod(name, json!(labels), &owner).await;
-            self.patch_status::<Pod>(name, json!({"phase": "Running"})).await;
+            self.is_ready_at(name, self.agents.of(name, deployment).await)
+                .await;
         }
         let status = json!({
             "observedGeneration": live.metadata.generation, "replicas": count, "updatedReplicas": count,
@@ -333,10 +339,11 @@ impl World {
     }
 
     /// Plays the kubelet: the pod is ready, and has this address.
-    pub async fn answers_at(&self, pod: &str, address: std::net::IpAddr) {
+    pub async fn is_ready_at(&self, pod: &str, address: std::net::IpAddr) {
         let ready = json!({"type": "Ready", "status": "True"});
         let address = address.to_string();
-        let status = json!({"conditions": [ready], "podIP": address, "podIPs": [{"ip": address}]});
+        let status =
+            json!({"phase": "Running", "conditions": [ready], "podIP": address, "podIPs": [{"ip": address}]});
         self.patch_status::<Pod>(pod, status).await;
     }
 
@@ -360,7 +367,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    pub async fn start(namespace: &str) -> Self {
+    /// In this namespace, where agents answer on this port.
+    pub async fn start(namespace: &str, agents: u16) -> Self {
         let metrics = Arc::new(Metrics::new());
         let runtime_metrics = RuntimeMetrics::register(&metrics);
         let config = ApiServer::shared().config().await;
@@ -388,7 +396,7 @@ impl Operator {
         my_proxy::register(
             &mut manager,
             settings,
-            Some(Arc::new(HttpAgents::default())),
+            Some(Arc::new(HttpAgents::on_port(agents))),
             ControllerOptions {
                 backoff,
                 ..ControllerOptions::default()
@@ -407,12 +415,22 @@ impl Operator {
 
     /// How many requests it sent that could have changed something.
     pub fn writes(&self) -> u64 {
+        self.sum("rest_client_requests_total{", |line| {
+            !line.contains("method=\"GET\"")
+        })
+    }
+
+    /// How many reconciles have ended.
+    pub fn reconciles(&self) -> u64 {
+        self.sum("controller_runtime_reconcile_total{", |_| true)
+    }
+
+    fn sum(&self, metric: &str, counts: impl Fn(&str) -> bool) -> u64 {
         let text = self.metrics.encode().unwrap();
-        let requests = text
+        let lines = text
             .lines()
-            .filter(|line| line.starts_with("rest_client_requests_total{"));
-        let writes = requests.filter(|line| !line.contains("method=\"GET\""));
-        writes
+            .filter(|line| line.starts_with(metric) && counts(line));
+        lines
             .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
             .sum()
     }

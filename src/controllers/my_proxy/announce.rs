@@ -1,13 +1,15 @@
-//! Which Events the step from one list of conditions to the next deserves. Pure.
+//! Which Events the step from one list of conditions to the next deserves: a pure decision, and the few lines that publish it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::status::{AVAILABLE, CONFIG_VALID, PROGRESSING};
+use crate::api::my_proxy::MyProxy;
 use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
+use crate::runtime::reconcile::Context;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 11] = [
+const BAD: [&str; 12] = [
     "InvalidSpec",
     "Refused",
     "CheckFailed",
@@ -19,11 +21,12 @@ const BAD: [&str; 11] = [
     "Blocked",
     "RefusedByPod",
     "PodsUnreachable",
+    "LoadingStalled",
 ];
 /// Reasons that say that nothing happened yet, or that another condition tells better.
 const SILENT: [&str; 3] = ["NotStarted", "Waiting", "Complete"];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
-const NEWS_BY_MESSAGE: [&str; 4] = ["InvalidSpec", "Refused", "NameTaken", "Rejected"];
+const NEWS_BY_MESSAGE: [&str; 5] = ["InvalidSpec", "Refused", "NameTaken", "Rejected", "RefusedByPod"];
 
 /// An Event to be published about the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +50,22 @@ pub fn announcements(before: &[Condition], after: &[Condition]) -> Vec<Announcem
     let news = after.iter().filter(|condition| is_news(before, condition));
     news.filter_map(|condition| announce(condition, under_way))
         .collect()
+}
+
+/// Publishes them.
+pub async fn tell(proxy: &MyProxy, context: &Context, announcements: Vec<Announcement>) {
+    for Announcement {
+        type_,
+        reason,
+        action,
+        note,
+    } in announcements
+    {
+        context
+            .events()
+            .publish(proxy, type_, &reason, action, &note)
+            .await;
+    }
 }
 
 fn is_news(before: &[Condition], condition: &Condition) -> bool {

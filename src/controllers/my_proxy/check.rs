@@ -15,7 +15,7 @@ use super::desired::names::{ATTEMPT, CHECK};
 use super::observe::Observed;
 use crate::api::my_proxy::agent::REFUSED;
 
-/// How long after its deadline a Job may still be unfinished before it is given up.
+/// How long after its deadline a Job may still be unfinished before that is worth a word.
 const OVERDUE_SECONDS: i64 = DEADLINE_SECONDS + 60;
 /// How long the containers of a check may be in the making before that is worth a word.
 const PATIENCE_SECONDS: i64 = 20;
@@ -42,7 +42,7 @@ pub enum Verdict {
         job: String,
         /// From 1.
         attempt: u32,
-        /// When to look again: there may be something to say of it by then, or it is to be given up.
+        /// When to look again: there may be something to say of it by then.
         look: Timestamp,
         /// What its pod waits for, if it says so.
         waiting: Option<String>,
@@ -106,29 +106,20 @@ pub fn judge(key: &str, observed: &Observed, now: Timestamp) -> Verdict {
             .saturating_add(SignedDuration::from_secs(seconds))
             .unwrap_or(Timestamp::MAX)
     };
-    let (patient, until) = (after(PATIENCE_SECONDS), after(OVERDUE_SECONDS));
-    let (ended, failure) = match finished(job, "Failed") {
-        Some(condition) => (
-            condition
-                .last_transition_time
-                .as_ref()
-                .map_or(created, |time| time.0),
-            Some(condition),
-        ),
-        None if now < until => {
-            let waiting = pod
-                .and_then(waiting)
-                .filter(|why| now >= patient || !is_being_made(why));
-            let look = if now < patient { patient } else { until };
-            return Verdict::Running {
-                job: job.name_any(),
-                attempt,
-                look,
-                waiting,
-            };
-        }
-        None => (until, None),
+    let Some(failure) = finished(job, "Failed") else {
+        // Never a second one beside it, whatever the clocks of operator and API server say: its deadline ends it.
+        return running(
+            job,
+            attempt,
+            pod,
+            [after(PATIENCE_SECONDS), after(OVERDUE_SECONDS)],
+            now,
+        );
     };
+    let ended = failure
+        .last_transition_time
+        .as_ref()
+        .map_or(created, |time| time.0);
     let retry = ended.saturating_add(delay(attempt)).unwrap_or(Timestamp::MAX);
     if now >= retry {
         return Verdict::Due {
@@ -150,9 +141,34 @@ pub fn judge(key: &str, observed: &Observed, now: Timestamp) -> Verdict {
         }
         // The Job controller deletes the pod of a Job that took too long, and its reason with it.
         None => Verdict::Failed {
-            message: failure.and_then(|condition| condition.message.clone()),
+            message: failure.message.clone(),
             retry,
         },
+    }
+}
+
+/// What is known of a Job that has not ended.
+fn running(
+    job: &Job,
+    attempt: u32,
+    pod: Option<&Pod>,
+    [patient, overdue]: [Timestamp; 2],
+    now: Timestamp,
+) -> Verdict {
+    let waiting = pod
+        .and_then(waiting)
+        .filter(|why| now >= patient || !is_being_made(why));
+    let late =
+        || "it should have ended by now, which is for the cluster's Job controller to see to".to_owned();
+    let looks = [patient, overdue].into_iter().find(|look| now < *look);
+    Verdict::Running {
+        job: job.name_any(),
+        attempt,
+        look: looks.unwrap_or_else(|| {
+            now.saturating_add(SignedDuration::from_secs(MAX_DELAY_SECONDS))
+                .unwrap_or(Timestamp::MAX)
+        }),
+        waiting: waiting.or_else(|| (now >= overdue).then(late)),
     }
 }
 

@@ -141,12 +141,23 @@ fn the_last_attempt_counts() {
     ));
 }
 
+/// Neither when the cluster's Job controller is away nor when the operator's clock is hours ahead of the API server's.
 #[test]
-fn a_job_that_nobody_ends_is_given_up_and_tried_again() {
-    let now = |second| verdict(vec![job(1, json!(null))], vec![], second);
-    assert!(matches!(now(179), Verdict::Running { .. }));
-    assert!(matches!(now(180), Verdict::Failed { message: None, .. }));
-    assert_eq!(now(195), Verdict::Due { attempt: 2 });
+fn there_is_never_a_second_check_beside_one_that_has_not_ended() {
+    for second in [0, 179, 180, 195, 900, 100_000] {
+        let verdict = verdict(vec![job(1, json!(null))], vec![], second);
+        let Verdict::Running {
+            attempt: 1,
+            look,
+            waiting,
+            ..
+        } = verdict
+        else {
+            panic!("after {second} s: {verdict:?}")
+        };
+        assert!(look > at(second), "after {second} s it looks again in the past");
+        assert_eq!(waiting.is_some(), second >= 180, "after {second} s: {waiting:?}");
+    }
 }
 
 #[rstest]

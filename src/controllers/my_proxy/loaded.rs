@@ -15,15 +15,13 @@ use crate::api::my_proxy::agent::{MAX_REASON, PORT, REPORT, Report, shorten};
 
 /// Between two questions to pods that are still loading: at first, and at last.
 const LOADING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
-/// Between two questions to a pod that refused: somebody may have mended its Secret.
-const REFUSED: Duration = Duration::from_secs(30);
-/// Between two questions to pods that do not answer. Each costs a while, and they may never answer.
-const SILENT: Duration = Duration::from_secs(120);
+/// Between two questions to pods of which one refused or did not answer: somebody may have mended its Secret, or the way to it.
+const AMISS: Duration = Duration::from_secs(30);
 /// Between two questions to pods that had nothing to complain of. A certificate that is renewed and refused shows only when asked for.
 const CERTIFICATE: Duration = Duration::from_secs(300);
 
 /// A pod that is to be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Its name.
     pub pod: String,
@@ -52,7 +50,7 @@ pub struct Asked {
 }
 
 /// Why an agent did not tell.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// The pod is ready, and nobody has been told where it is.
     #[error("it has no address")]
@@ -60,6 +58,9 @@ pub enum AskError {
     /// There was no answer in time.
     #[error("no answer on port {PORT} in time")]
     Late,
+    /// There was no time left to ask it, after others had taken so long.
+    #[error("it could not be asked, since others did not answer in time")]
+    NotReached,
     /// No connection, or one that broke.
     #[error("no answer on port {PORT}: {0}")]
     Unreachable(String),
@@ -74,7 +75,7 @@ pub enum AskError {
 /// What is known of what the pods serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loaded {
-    /// There was nobody to ask, or nobody is to be asked.
+    /// There was nothing to ask about, or nobody is to be asked.
     NotAsked,
     /// All of them serve it.
     Everywhere,
@@ -82,8 +83,10 @@ pub enum Loaded {
     Loading {
         /// How many serve it.
         serving: usize,
-        /// How many were asked.
+        /// How many there are.
         pods: usize,
+        /// The first that does not, if it is known.
+        waiting: Option<String>,
     },
     /// A pod does not take what is mounted into it, and keeps serving what it had.
     Refused {
@@ -101,40 +104,66 @@ pub enum Loaded {
     },
 }
 
-/// Judges the answers, given the [`config_hash`](crate::api::my_proxy::agent::config_hash) of what is to be served.
-///
-/// What is known to be amiss comes before what is not known.
-pub fn judge(wanted: &str, asked: &[Asked]) -> Loaded {
-    if asked.is_empty() {
-        return Loaded::NotAsked;
+/// What one answer means.
+enum Meaning<'a> {
+    Serves,
+    Loads,
+    Refuses(&'a str),
+    Unknown(String),
+}
+
+impl<'a> Meaning<'a> {
+    fn of(answer: &'a Result<Report, AskError>, wanted: &str) -> Self {
+        let report = match answer {
+            Ok(report) => report,
+            Err(error) => return Self::Unknown(error.to_string()),
+        };
+        match (&report.refused, report.mounted.as_deref()) {
+            // A refusal of what was mounted before is none of this.
+            (Some(reason), None) => return Self::Refuses(reason),
+            (Some(reason), Some(mounted)) if mounted == wanted => return Self::Refuses(reason),
+            _ => {}
+        }
+        match (report.config.as_deref(), &report.generation) {
+            (Some(config), _) if config == wanted => Self::Serves,
+            (None, Some(_)) => Self::Unknown("its agent does not know what nginx serves".to_owned()),
+            _ => Self::Loads,
+        }
     }
-    let wanted = Some(wanted);
-    let refusal = asked.iter().find_map(|Asked { pod, answer }| {
-        // A refusal of what was mounted before is none of this.
-        let report = answer.as_ref().ok()?;
-        let reason = report.refused.as_deref()?;
-        (report.mounted.as_deref() == wanted).then(|| Loaded::Refused {
-            pod: pod.clone(),
-            reason: shorten(reason, MAX_REASON),
-        })
-    });
-    let serves = |asked: &&Asked| matches!(&asked.answer, Ok(report) if report.config.as_deref() == wanted);
-    let silence = asked.iter().find_map(|Asked { pod, answer }| {
-        let error = answer.as_ref().err()?;
-        Some(Loaded::Silent {
-            pod: pod.clone(),
-            error: error.to_string(),
-        })
-    });
-    let (serving, answered) = (
-        asked.iter().filter(serves).count(),
-        asked.iter().filter(|asked| asked.answer.is_ok()).count(),
-    );
-    let loading = (serving < answered).then_some(Loaded::Loading {
-        serving,
-        pods: asked.len(),
-    });
-    refusal.or(loading).or(silence).unwrap_or(Loaded::Everywhere)
+}
+
+/// Judges the answers of pods, given how many there are to be and the
+/// [`config_hash`](crate::api::my_proxy::agent::config_hash) of what they are to serve.
+///
+/// What is known to be amiss comes before what is not known. A pod that nobody could name yet counts as one that has yet to take it.
+pub fn judge(wanted: &str, pods: usize, asked: &[Asked]) -> Loaded {
+    let pods = pods.max(asked.len());
+    let (mut serving, mut waiting, mut silent, mut loads) = (0, None, None, pods > asked.len());
+    for Asked { pod, answer } in asked {
+        match Meaning::of(answer, wanted) {
+            Meaning::Serves => serving += 1,
+            Meaning::Loads => {
+                loads = true;
+                waiting = waiting.or_else(|| Some(pod.clone()));
+            }
+            Meaning::Refuses(reason) => {
+                let (pod, reason) = (pod.clone(), shorten(reason, MAX_REASON));
+                return Loaded::Refused { pod, reason };
+            }
+            Meaning::Unknown(error) => {
+                silent = silent.or_else(|| Some((pod.clone(), error)));
+            }
+        }
+    }
+    match silent {
+        _ if loads => Loaded::Loading {
+            serving,
+            pods,
+            waiting,
+        },
+        Some((pod, error)) => Loaded::Silent { pod, error },
+        None => Loaded::Everywhere,
+    }
 }
 
 impl Loaded {
@@ -146,8 +175,7 @@ impl Loaded {
                 let age = Duration::try_from(now.duration_since(loading_since)).unwrap_or_default();
                 Some((age / 4).clamp(first, last))
             }
-            Self::Refused { .. } => Some(REFUSED),
-            Self::Silent { .. } => Some(SILENT),
+            Self::Refused { .. } | Self::Silent { .. } => Some(AMISS),
             Self::Everywhere if certificate => Some(CERTIFICATE),
             Self::Everywhere | Self::NotAsked => None,
         }
@@ -160,7 +188,9 @@ mod tests {
 
     use super::*;
 
-    fn says(config: &str, mounted: &str, refused: Option<&str>) -> Result<Report, AskError> {
+    type Answer = Result<Report, AskError>;
+
+    fn says(config: &str, mounted: &str, refused: Option<&str>) -> Answer {
         Ok(Report {
             config: Some(config.into()),
             mounted: Some(mounted.into()),
@@ -169,12 +199,36 @@ mod tests {
         })
     }
 
-    fn judged(answers: Vec<Result<Report, AskError>>) -> Loaded {
+    /// Nothing mounted can be read.
+    fn blind(config: &str) -> Answer {
+        Ok(Report {
+            config: Some(config.into()),
+            refused: Some("[emerg] no".into()),
+            ..Report::default()
+        })
+    }
+
+    fn forgetful() -> Answer {
+        Ok(Report {
+            generation: Some("0123".into()),
+            ..Report::default()
+        })
+    }
+
+    fn judged(answers: Vec<Answer>) -> Loaded {
         let asked = answers.into_iter().enumerate().map(|(number, answer)| Asked {
             pod: format!("edge-{number}"),
             answer,
         });
-        judge("new", &asked.collect::<Vec<_>>())
+        judge("new", 2, &asked.collect::<Vec<_>>())
+    }
+
+    fn loading(serving: usize, waiting: Option<&str>) -> Loaded {
+        Loaded::Loading {
+            serving,
+            pods: 2,
+            waiting: waiting.map(str::to_owned),
+        }
     }
 
     fn refused() -> Loaded {
@@ -184,33 +238,30 @@ mod tests {
         }
     }
 
-    fn silent() -> Loaded {
+    fn silent(error: &str) -> Loaded {
         Loaded::Silent {
             pod: "edge-1".into(),
-            error: "it has no address".into(),
+            error: error.into(),
         }
     }
 
     #[rstest]
-    #[case::nobody(vec![], Loaded::NotAsked)]
     #[case::all(vec![says("new", "new", None), says("new", "new", None)], Loaded::Everywhere)]
-    #[case::mounted_and_not_yet_served(
-        vec![says("new", "new", None), says("old", "new", None)], Loaded::Loading { serving: 1, pods: 2 }
-    )]
-    #[case::not_mounted_yet(vec![says("old", "old", None)], Loaded::Loading { serving: 0, pods: 1 })]
-    #[case::not_started(vec![Ok(Report::default())], Loaded::Loading { serving: 0, pods: 1 })]
+    #[case::mounted_and_not_yet_served(vec![says("new", "new", None), says("old", "new", None)], loading(1, Some("edge-1")))]
+    #[case::not_mounted_yet(vec![says("old", "old", None), says("old", "old", None)], loading(0, Some("edge-0")))]
+    #[case::not_started(vec![says("new", "new", None), Ok(Report::default())], loading(1, Some("edge-1")))]
+    #[case::not_seen_yet(vec![says("new", "new", None)], loading(1, None))]
+    #[case::none_seen_yet(vec![], loading(0, None))]
     #[case::refused(vec![says("old", "new", None), says("old", "new", Some("[emerg] no"))], refused())]
-    #[case::refused_before(vec![says("old", "old", Some("x"))], Loaded::Loading { serving: 0, pods: 1 })]
+    #[case::refused_before(vec![says("new", "new", None), says("old", "old", Some("x"))], loading(1, Some("edge-1")))]
     // The configuration is served, with the certificate before this one.
     #[case::certificate(vec![says("new", "new", None), says("new", "new", Some("[emerg] no"))], refused())]
-    #[case::silent(vec![says("new", "new", None), Err(AskError::NoAddress)], silent())]
-    #[case::silent_while_another_loads(
-        vec![says("old", "old", None), Err(AskError::NoAddress)], Loaded::Loading { serving: 0, pods: 2 }
-    )]
-    fn what_pods_serve_is_what_their_agents_say(
-        #[case] answers: Vec<Result<Report, AskError>>,
-        #[case] expected: Loaded,
-    ) {
+    #[case::unreadable(vec![says("new", "new", None), blind("new")], refused())]
+    #[case::silent(vec![says("new", "new", None), Err(AskError::NoAddress)], silent("it has no address"))]
+    #[case::forgetful(vec![says("new", "new", None), forgetful()], silent("its agent does not know what nginx serves"))]
+    #[case::silent_while_another_loads(vec![says("old", "old", None), Err(AskError::NoAddress)], loading(0, Some("edge-0")))]
+    #[case::silent_while_another_refuses(vec![Err(AskError::Late), says("old", "new", Some("[emerg] no"))], refused())]
+    fn what_pods_serve_is_what_their_agents_say(#[case] answers: Vec<Answer>, #[case] expected: Loaded) {
         assert_eq!(judged(answers), expected);
     }
 
@@ -221,9 +272,8 @@ mod tests {
     #[case(-5, 1)] // the clock was put back
     fn loading_pods_are_asked_more_and_more_seldom(#[case] age: i64, #[case] seconds: u64) {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let loading = Loaded::Loading { serving: 0, pods: 1 };
         assert_eq!(
-            loading.ask_again(false, at(1000), at(1000 + age)),
+            loading(0, None).ask_again(false, at(1000), at(1000 + age)),
             Some(Duration::from_secs(seconds))
         );
     }

@@ -7,7 +7,10 @@
 pub mod agents;
 pub mod announce;
 pub mod check;
+mod clean_up;
 pub mod desired;
+pub mod error;
+pub mod live;
 pub mod loaded;
 pub mod observe;
 pub mod plan;
@@ -18,9 +21,13 @@ pub mod status;
 #[cfg(test)]
 mod testing;
 pub mod watches;
+pub mod write;
 
 pub use rbac::rules;
 pub use watches::register;
+
+/// Keeps a proxy until its children are gone.
+pub const FINALIZER: &str = "roadstead.dev/cleanup";
 
 /// What the operator is told about the cluster and its own images.
 #[derive(Clone, Debug, PartialEq, Eq)]

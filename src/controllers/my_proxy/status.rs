@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::check::{Verdict, is_being_made, waiting};
-use super::desired::names::{APP, COMPONENT, PROXY};
-use super::loaded::{Loaded, Target};
+use super::live::{Live, is_ready, staying};
+use super::loaded::Loaded;
 use super::plan::Plan;
 use super::rollout::{count, how_far, is_observed, is_rolling_out, is_stalled, wanted};
 use crate::api::my_proxy::{MyProxy, MyProxyStatus, Problems};
@@ -26,6 +26,12 @@ pub const AVAILABLE: &str = "Available";
 pub const UP_TO_DATE: &str = "UpToDate";
 /// Something is under way: a check, or a rollout.
 pub const PROGRESSING: &str = "Progressing";
+/// Pods have yet to take the configuration.
+const LOADING: &str = "Loading";
+/// They have had time enough for it.
+const STALLED: &str = "LoadingStalled";
+/// How long a mounted configuration may take to be served: kubelets look every minute or so, and a Deployment has as long for a pod.
+const LOADING_DEADLINE: SignedDuration = SignedDuration::from_mins(5);
 /// The phase of a proxy whose children are being removed.
 pub const DELETING: &str = "Deleting";
 
@@ -34,15 +40,9 @@ pub const DELETING: &str = "Deleting";
 pub struct Seen<'a> {
     /// What was planned, or why nothing could be.
     pub plan: Result<&'a Plan, &'a Problems>,
-    /// The Deployment of the present name as it was applied or, where that could not be written, the one that serves.
-    pub deployment: Option<&'a Deployment>,
-    /// Deployments of earlier names, which serve until the present one does.
-    pub earlier: &'a [Arc<Deployment>],
-    /// The proxy's pods, those of checks included.
-    pub pods: &'a [Arc<Pod>],
-    /// What kept a child from being written.
-    pub failure: Option<&'a ApplyError>,
-    /// What [the pods that were to be asked](to_ask) serve.
+    /// What there is since it was carried out.
+    pub live: Live<'a>,
+    /// What the pods serve.
     pub loaded: &'a Loaded,
 }
 
@@ -53,17 +53,26 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
     let mut conditions = Conditions::new(&before.conditions, proxy.metadata.generation, now);
     config_valid(&mut conditions, before, seen);
     available(&mut conditions, seen);
-    rollout(&mut conditions, seen);
+    rollout(&mut conditions, before, seen, now);
     // What keeps a write from being made tells more than the pods that are missing for it.
-    conditions.ready_from(&[CONFIG_VALID, UP_TO_DATE, AVAILABLE]);
-    let live = seen.deployment.and_then(|deployment| deployment.status.as_ref());
+    let all = [CONFIG_VALID, UP_TO_DATE, AVAILABLE];
+    let without_asking = [CONFIG_VALID, AVAILABLE];
+    // Where the operator does not reach pods, what Deployment and kubelet say of them has to do.
+    conditions.ready_from(match seen.loaded {
+        Loaded::Silent { .. } => &without_asking,
+        _ => &all,
+    });
+    let live = seen
+        .live
+        .deployment
+        .and_then(|deployment| deployment.status.as_ref());
     MyProxyStatus {
-        pod_names: pod_names(seen),
+        pod_names: sorted_names(seen.live.present_pods()),
         phase: Some(phase(&conditions, before, seen).to_owned()),
         observed_generation: proxy.metadata.generation,
         replicas: live.and_then(|status| status.replicas).unwrap_or(0),
         ready_replicas: live.and_then(|status| status.ready_replicas).unwrap_or(0),
-        selector: seen.deployment.and_then(selector),
+        selector: seen.live.deployment.and_then(selector),
         conditions: conditions.finish(),
     }
 }
@@ -81,7 +90,7 @@ pub fn deleting(proxy: &MyProxy, pods: &[Arc<Pod>], now: Timestamp) -> MyProxySt
     conditions.set(UP_TO_DATE, State::False, "Deleting", message);
     conditions.set(PROGRESSING, State::True, "Deleting", message);
     conditions.set(READY, State::False, "Deleting", message);
-    let left: Vec<_> = pods.iter().filter(|pod| proxies(pod) && stays(pod)).collect();
+    let left: Vec<_> = staying(pods).collect();
     MyProxyStatus {
         pod_names: sorted_names(left.iter().copied()),
         phase: Some(DELETING.to_owned()),
@@ -106,54 +115,10 @@ fn state_of(condition: &Condition) -> State {
     }
 }
 
-/// The pods to be asked what they serve: the ready ones, once all are of the Deployment that is wanted. Before that, there is nothing to
-/// learn from it.
-pub fn to_ask(seen: &Seen<'_>) -> Vec<Target> {
-    let rolled_out = seen.failure.is_none()
-        && seen.earlier.is_empty()
-        && seen
-            .deployment
-            .is_some_and(|deployment| is_observed(deployment) && !is_rolling_out(deployment));
-    let ready = present_pods(seen).filter(|pod| rolled_out && is_ready(pod));
-    ready.map(|pod| Target::of(pod)).collect()
-}
-
-/// The pods of the present Deployment by its label, without those that go away or have ended.
-fn present_pods<'a>(seen: &Seen<'a>) -> impl Iterator<Item = &'a Arc<Pod>> {
-    let app = seen.deployment.map(ResourceExt::name_any);
-    let ours = move |pod: &&Arc<Pod>| app.is_some() && pod.labels().get(APP) == app.as_ref();
-    let pods = seen.pods.iter().filter(|pod| proxies(pod) && stays(pod));
-    pods.filter(ours)
-}
-
-fn pod_names(seen: &Seen<'_>) -> Vec<String> {
-    sorted_names(present_pods(seen))
-}
-
 fn sorted_names<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<String> {
     let mut names: Vec<_> = pods.map(|pod| pod.name_any()).collect();
     names.sort();
     names
-}
-
-/// Whether a pod is one that proxies, not one that checks.
-fn proxies(pod: &Pod) -> bool {
-    pod.labels()
-        .get(COMPONENT)
-        .is_some_and(|component| component == PROXY)
-}
-
-fn stays(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let mut conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn selector(deployment: &Deployment) -> Option<String> {
@@ -171,12 +136,12 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
     let plan = match seen.plan {
         Ok(plan) => plan,
         Err(problems) => {
-            let message = with_consequence(&problems.to_string(), seen.deployment.is_some());
+            let message = with_consequence(&problems.to_string(), seen.live.deployment.is_some());
             return conditions.set(CONFIG_VALID, State::False, "InvalidSpec", message);
         }
     };
     // Pods keep what they have loaded, even if the ConfigMap that it came from is lost.
-    let serves = plan.active.is_some() || seen.deployment.is_some();
+    let serves = plan.active.is_some() || seen.live.deployment.is_some();
     // What the last attempt said stays until the next one has said something.
     let last = find(before, CONFIG_VALID)
         .filter(|condition| matches!(condition.reason.as_str(), "Refused" | "CheckFailed"));
@@ -273,13 +238,13 @@ fn explain(plan: &Plan, waiting: &str) -> String {
 }
 
 fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
-    let Some(deployment) = seen.deployment else {
+    let Some(deployment) = seen.live.deployment else {
         let message = "no pod is started before nginx accepts the configuration";
         return conditions.set(AVAILABLE, State::False, "NotStarted", message);
     };
     let available = |deployment: &Deployment| count(deployment, |status| status.available_replicas);
     // The Service leads to pods of earlier names too.
-    let earlier = seen.earlier.iter().map(|deployment| available(deployment));
+    let earlier = seen.live.earlier.iter().map(|deployment| available(deployment));
     let (ready, wanted) = (
         earlier.fold(available(deployment), i32::saturating_add),
         wanted(deployment),
@@ -303,7 +268,7 @@ fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
 }
 
 /// Sets [`UP_TO_DATE`] and [`PROGRESSING`]: how far what was planned has got.
-fn rollout(conditions: &mut Conditions, seen: &Seen<'_>) {
+fn rollout(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>, now: Timestamp) {
     // Only the first attempt gets on; those after it make sure that nothing changed.
     let checking = seen.plan.is_ok_and(|plan| {
         matches!(
@@ -311,8 +276,8 @@ fn rollout(conditions: &mut Conditions, seen: &Seen<'_>) {
             Verdict::Due { attempt: 1 } | Verdict::Running { attempt: 1, .. }
         )
     });
-    let (up_to_date, progressing, reason, message) = match seen.deployment {
-        _ if let Some(failure) = seen.failure => (
+    let (up_to_date, progressing, reason, message) = match seen.live.deployment {
+        _ if let Some(failure) = seen.live.failure => (
             State::False,
             State::False,
             reason_of(failure),
@@ -330,11 +295,11 @@ fn rollout(conditions: &mut Conditions, seen: &Seen<'_>) {
         Some(deployment) if is_rolling_out(deployment) => {
             (State::False, State::True, "RollingOut", how_far(deployment))
         }
-        Some(deployment) if !seen.earlier.is_empty() => {
+        Some(deployment) if !seen.live.earlier.is_empty() => {
             let message = format!("Deployment {} takes over", deployment.name_any());
             (State::False, State::True, "Renaming", message)
         }
-        Some(_) => loaded(seen.loaded),
+        Some(_) => loaded(seen.loaded, loading_since(before, now), now),
         None => (
             State::Unknown,
             State::False,
@@ -351,16 +316,36 @@ fn rollout(conditions: &mut Conditions, seen: &Seen<'_>) {
     }
 }
 
+/// Since when pods have been loading, if the status before says that they are; now otherwise. It is earlier than that where they began to
+/// when a rollout ended.
+pub fn loading_since(before: &MyProxyStatus, now: Timestamp) -> Timestamp {
+    let loading =
+        find(before, UP_TO_DATE).filter(|condition| [LOADING, STALLED].contains(&condition.reason.as_str()));
+    loading.map_or(now, |condition| condition.last_transition_time.0)
+}
+
 /// Of a Deployment that is rolled out: whether its pods serve what they were given, whether that gets on, reason and message.
-fn loaded(loaded: &Loaded) -> (State, State, &'static str, String) {
+fn loaded(loaded: &Loaded, since: Timestamp, now: Timestamp) -> (State, State, &'static str, String) {
     match loaded {
         Loaded::NotAsked | Loaded::Everywhere => {
             let message = "all pods are up to date".to_owned();
             (State::True, State::False, "Complete", message)
         }
-        Loaded::Loading { serving, pods } => {
+        Loaded::Loading {
+            serving,
+            pods,
+            waiting,
+        } => {
             let message = format!("{serving} of {pods} pods serve the configuration");
-            (State::False, State::True, "Loading", message)
+            match waiting {
+                Some(pod) if now.duration_since(since) > LOADING_DEADLINE => {
+                    let message = format!(
+                        "{message}; pod {pod} has not taken it for minutes: look at its log and its node"
+                    );
+                    (State::False, State::False, STALLED, message)
+                }
+                _ => (State::False, State::True, LOADING, message),
+            }
         }
         Loaded::Refused { pod, reason } => {
             let message = format!("pod {pod} keeps what it served before: {reason}");
@@ -368,7 +353,7 @@ fn loaded(loaded: &Loaded) -> (State, State, &'static str, String) {
         }
         Loaded::Silent { pod, error } => {
             let message = format!(
-                "what pod {pod} serves is not known: {error} (does a NetworkPolicy keep the operator from its pods? With --ask-pods=false it does not ask)"
+                "what pod {pod} serves is not known: {error} (does a NetworkPolicy or a mesh keep the operator from its pods? With --ask-pods=false it does not ask)"
             );
             (State::Unknown, State::False, "PodsUnreachable", message)
         }
@@ -386,9 +371,7 @@ fn reason_of(failure: &ApplyError) -> &'static str {
 
 /// The first reason that a pod which proxies gives for not running.
 fn why_pods_wait(seen: &Seen<'_>) -> Option<String> {
-    let names = pod_names(seen);
-    let mut pods = seen.pods.iter().filter(|pod| names.contains(&pod.name_any()));
-    pods.find_map(|pod| {
+    seen.live.present_pods().find_map(|pod| {
         waiting(pod)
             .filter(|why| !is_being_made(why))
             .map(|why| format!("pod {}: {why}", pod.name_any()))
@@ -409,7 +392,7 @@ fn phase(conditions: &Conditions, before: &MyProxyStatus, seen: &Seen<'_>) -> &'
         (true, false) => "Degraded",
         (false, true) if served_before => "Updating",
         (false, true) => "Creating",
-        (false, false) if served_before && seen.deployment.is_some() => "Degraded",
+        (false, false) if served_before && seen.live.deployment.is_some() => "Degraded",
         (false, false) => "Failed",
     }
 }

@@ -74,7 +74,11 @@ fn while_a_rollout_is_under_way_ready_says_what_it_waits_for_and_available_that_
 }
 
 fn loading() -> Loaded {
-    Loaded::Loading { serving: 1, pods: 2 }
+    Loaded::Loading {
+        serving: 1,
+        pods: 2,
+        waiting: Some("edge-b".into()),
+    }
 }
 
 fn refused_by_pod() -> Loaded {
@@ -91,6 +95,25 @@ fn silent() -> Loaded {
     }
 }
 
+/// The status, at this second, of a proxy that is rolled out.
+fn with_loaded(before: MyProxyStatus, loaded: &Loaded, second: i64) -> MyProxyStatus {
+    let (mut proxy, plan) = (proxy("edge", json!({})), plan_with(Verdict::Active, true));
+    proxy.status = Some(before);
+    let serving = serving();
+    let live = Live {
+        deployment: Some(&serving),
+        earlier: &[],
+        pods: &[],
+        failure: None,
+    };
+    let seen = Seen {
+        plan: Ok(&plan),
+        live,
+        loaded,
+    };
+    compute(&proxy, &seen, at(second))
+}
+
 #[rstest]
 #[case::everywhere(Loaded::Everywhere, ["True", "False", "True"], "Complete", "Running", "all pods are up to date")]
 #[case::not_asked(Loaded::NotAsked, ["True", "False", "True"], "Complete", "Running", "all pods are up to date")]
@@ -100,27 +123,17 @@ fn silent() -> Loaded {
     "pod edge-b keeps what it served before: [emerg] no"
 )]
 #[case::silent(
-    silent(), ["Unknown", "False", "Unknown"], "PodsUnreachable", "Degraded",
+    silent(), ["Unknown", "False", "True"], "PodsUnreachable", "Running",
     "what pod edge-b serves is not known: it has no address (does a NetworkPolicy"
 )]
-fn a_proxy_is_up_to_date_and_ready_only_when_its_pods_serve_what_was_accepted(
+fn a_proxy_is_up_to_date_and_ready_when_its_pods_serve_what_was_accepted_or_cannot_be_asked(
     #[case] loaded: Loaded,
     #[case] states: [&str; 3],
     #[case] reason: &str,
     #[case] phase: &str,
     #[case] message: &str,
 ) {
-    let (proxy, plan) = (proxy("edge", json!({})), plan_with(Verdict::Active, true));
-    let serving = serving();
-    let seen = Seen {
-        plan: Ok(&plan),
-        deployment: Some(&serving),
-        earlier: &[],
-        pods: &[],
-        failure: None,
-        loaded: &loaded,
-    };
-    let status = compute(&proxy, &seen, at(0));
+    let status = with_loaded(MyProxyStatus::default(), &loaded, 0);
     let found = [UP_TO_DATE, PROGRESSING, READY].map(|type_| said(&status, type_).0);
     assert_eq!(found.each_ref().map(String::as_str), states);
     let (_, told, text) = said(&status, UP_TO_DATE);
@@ -130,38 +143,17 @@ fn a_proxy_is_up_to_date_and_ready_only_when_its_pods_serve_what_was_accepted(
 }
 
 #[test]
-fn pods_are_asked_once_all_of_the_wanted_deployment_run_and_only_ready_ones() {
-    let ready = |name: &str, ready: &str| {
-        let pod = json!({
-            "metadata": {"name": name, "labels": {APP: "edge", COMPONENT: PROXY}},
-            "status": {"phase": "Running", "podIP": "10.0.0.7", "conditions": [{"type": "Ready", "status": ready}]},
-        });
-        Arc::new(serde_json::from_value::<Pod>(pod).unwrap())
-    };
-    let pods = [
-        ready("edge-a", "True"),
-        ready("edge-b", "False"),
-        pod("edge-c", "edge", PROXY, "Running", true),
-    ];
-    let plan = plan_with(Verdict::Active, true);
-    let rolling = deployment(
-        json!({"observedGeneration": 3, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2}),
-    );
-    let asked = |deployment: Deployment, earlier: &[Arc<Deployment>]| {
-        to_ask(&Seen {
-            plan: Ok(&plan),
-            deployment: Some(&deployment),
-            earlier,
-            pods: &pods,
-            failure: None,
-            loaded: &Loaded::NotAsked,
-        })
-    };
-    let edge_a = Target {
-        pod: "edge-a".into(),
-        address: Some([10, 0, 0, 7].into()),
-    };
-    assert_eq!(asked(serving(), &[]), [edge_a]);
-    assert!(asked(rolling, &[]).is_empty());
-    assert!(asked(serving(), &[Arc::new(serving())]).is_empty());
+fn pods_that_load_for_minutes_are_told_of_and_forgiven() {
+    let well = with_loaded(MyProxyStatus::default(), &Loaded::Everywhere, 0);
+    let begun = with_loaded(well, &loading(), 1000);
+    let patient = with_loaded(begun, &loading(), 1300);
+    assert_eq!(said(&patient, UP_TO_DATE).1, "Loading");
+    let stalled = with_loaded(patient, &loading(), 1301);
+    let (state, reason, message) = said(&stalled, UP_TO_DATE);
+    assert_eq!((state.as_str(), reason.as_str()), ("False", "LoadingStalled"));
+    assert!(message.contains("pod edge-b has not taken it"), "{message}");
+    assert_eq!(stalled.phase.as_deref(), Some("Degraded"));
+    assert_eq!(with_loaded(stalled.clone(), &loading(), 9000), stalled);
+    let well = with_loaded(stalled, &Loaded::Everywhere, 9001);
+    assert_eq!(said(&well, READY).0, "True");
 }

@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::my_proxy::validate;
+use crate::controllers::my_proxy::desired::names::PROXY;
 use crate::controllers::my_proxy::testing::*;
 use crate::runtime::key::ObjectKey;
 
@@ -111,10 +112,12 @@ fn an_invalid_spec_is_told_and_what_serves_goes_on() {
     let serving = serving();
     let seen = Seen {
         plan: Err(&problems),
-        deployment: Some(&serving),
-        earlier: &[],
-        pods: &[],
-        failure: None,
+        live: Live {
+            deployment: Some(&serving),
+            earlier: &[],
+            pods: &[],
+            failure: None,
+        },
         loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen, at(0));
@@ -139,10 +142,12 @@ fn a_name_that_is_taken_is_told() {
     };
     let seen = Seen {
         plan: Ok(&plan),
-        deployment: None,
-        earlier: &[],
-        pods: &[],
-        failure: Some(&failure),
+        live: Live {
+            deployment: None,
+            earlier: &[],
+            pods: &[],
+            failure: Some(&failure),
+        },
         loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen, at(0));
@@ -173,10 +178,12 @@ fn while_a_name_changes_the_pods_of_the_earlier_one_serve_and_ready_waits_for_th
     let (earlier, done) = ([Arc::new(old)], serving());
     let seen = |deployment| Seen {
         plan: Ok(&plan),
-        deployment: Some(deployment),
-        earlier: &earlier,
-        pods: &[],
-        failure: None,
+        live: Live {
+            deployment: Some(deployment),
+            earlier: &earlier,
+            pods: &[],
+            failure: None,
+        },
         loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen(&fresh), at(0));
@@ -204,10 +211,12 @@ fn a_write_that_fails_takes_nothing_from_the_pods_that_serve() {
     };
     let seen = Seen {
         plan: Ok(&plan),
-        deployment: Some(&serving),
-        earlier: &[],
-        pods: &pods,
-        failure: Some(&failure),
+        live: Live {
+            deployment: Some(&serving),
+            earlier: &[],
+            pods: &pods,
+            failure: Some(&failure),
+        },
         loaded: &Loaded::NotAsked,
     };
     let status = compute(&proxy, &seen, at(0));

@@ -12,6 +12,7 @@ use super::Settings;
 use super::check::Verdict;
 use super::desired::Owner;
 use super::desired::names::{APP, COMPONENT};
+use super::live::Live;
 use super::loaded::Loaded;
 use super::observe::Observed;
 use super::plan::{Plan, plan};
@@ -94,10 +95,12 @@ pub fn status_of(
         &proxy,
         &Seen {
             plan: Ok(&plan),
-            deployment,
-            earlier: &[],
-            pods,
-            failure: None,
+            live: Live {
+                deployment,
+                earlier: &[],
+                pods,
+                failure: None,
+            },
             loaded: &Loaded::NotAsked,
         },
         at(60),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::Options;
 use super::inputs::Inputs;
 use super::machine::{Machine, http_conf, listen_conf, main_conf};
+use crate::api::my_proxy::agent::config_hash;
 
 /// A folder that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +67,11 @@ pub fn write(options: &Options, machine: &Machine, inputs: &Inputs) -> Result<Pa
     }
     file("nginx.conf", &inputs.config)?;
     Ok(folder)
+}
+
+/// Names the configuration of a generation; none if its folder does not have one.
+pub fn config(folder: &Path) -> Option<String> {
+    fs::read(folder.join("nginx.conf")).ok().map(config_hash)
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {

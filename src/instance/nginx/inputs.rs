@@ -1,5 +1,6 @@
 //! What the cluster mounts into the pod.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::api::my_proxy::agent::{config_hash, hex};
 
 /// Everything a generation is made of, as it was at one moment. Small files (a ConfigMap holds at most 1 MiB), so they are read
 /// whole: modification times of mounted files say little.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Inputs {
     /// `nginx.conf`.
     pub config: Vec<u8>,
@@ -19,6 +20,22 @@ pub struct Inputs {
     pub tls: Option<(Vec<u8>, Vec<u8>)>,
     /// `resolv.conf`; empty where there is none.
     pub resolv_conf: String,
+}
+
+/// Without the files: one of them is a private key.
+impl fmt::Debug for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Inputs").field(&self.generation()).finish()
+    }
+}
+
+/// Names the `nginx.conf` that is mounted, whether or not the rest can be read; none if it cannot.
+pub fn mounted_config(options: &Options) -> Option<String> {
+    read(&config_file(options)).ok().map(config_hash)
+}
+
+fn config_file(options: &Options) -> PathBuf {
+    options.config.join("nginx.conf")
 }
 
 /// A mounted file that cannot be read.
@@ -39,7 +56,7 @@ impl Inputs {
             Some(folder) => Some((read(&folder.join("tls.crt"))?, read(&folder.join("tls.key"))?)),
             None => None,
         };
-        let config = read(&options.config.join("nginx.conf"))?;
+        let config = read(&config_file(options))?;
         let resolv_conf = fs::read_to_string(&options.resolv_conf).unwrap_or_default();
         Ok(Self {
             config,
@@ -77,6 +94,18 @@ fn read(path: &Path) -> Result<Vec<u8>, Unreadable> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_private_key_is_not_printed() {
+        let inputs = Inputs {
+            config: Vec::new(),
+            tls: Some((b"chain".into(), b"PRIVATE".into())),
+            resolv_conf: String::new(),
+        };
+        let printed = format!("{inputs:?}");
+        assert!(!printed.contains(&format!("{:?}", b"PRIVATE")), "{printed}");
+        assert!(printed.contains(&inputs.generation()), "{printed}");
+    }
 
     #[test]
     fn a_generation_differs_when_any_input_does() {

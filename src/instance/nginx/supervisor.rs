@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::check::{CheckError, check, machine};
 use super::generation::{self, Unwritable};
-use super::inputs::Inputs;
+use super::inputs::{Inputs, mounted_config};
 use super::machine::Machine;
 use super::process::{Nginx, serves};
 use super::state::State;
@@ -110,7 +110,6 @@ async fn start(
     let nginx = Nginx::start(options).map_err(AgentError::Start)?;
     supervisor.state.send_modify(|state| {
         state.generation = Some(name);
-        state.mounted.clone_from(&config);
         state.config = config;
     });
     Ok((supervisor, nginx))
@@ -153,19 +152,27 @@ impl Supervisor {
         match self.candidate().await {
             Ok((inputs, folder)) => {
                 generation::activate(&self.options, &folder)?;
-                Ok((inputs.generation(), Some(inputs.config_hash())))
+                let config = Some(inputs.config_hash());
+                self.state.send_modify(|state| state.mounted.clone_from(&config));
+                Ok((inputs.generation(), config))
             }
             Err(error) => {
                 // The container was restarted while a bad configuration is mounted: its run folder is still there.
                 let previous = generation::active(&self.options);
-                let name = previous.and_then(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
-                let Some(name) = name else {
+                let name = |folder: PathBuf| {
+                    let name = folder.file_name()?.to_str()?.to_owned();
+                    Some((name, generation::config(&folder)))
+                };
+                let Some((name, config)) = previous.and_then(name) else {
                     return Err(AgentError::NothingToServe(error));
                 };
                 tracing::error!(%error, generation = name, "the mounted configuration is refused; starting with the last good one");
-                self.state
-                    .send_modify(|state| state.refused = Some(error.to_string()));
-                Ok((name, None))
+                let mounted = mounted_config(&self.options);
+                self.state.send_modify(|state| {
+                    state.mounted = mounted;
+                    state.refused = Some(error.to_string());
+                });
+                Ok((name, config))
             }
         }
     }
@@ -203,7 +210,8 @@ impl Supervisor {
         let inputs = match Inputs::read(&self.options) {
             Ok(inputs) => inputs,
             Err(error) => {
-                self.state.send_modify(|state| state.mounted = None);
+                let mounted = mounted_config(&self.options);
+                self.state.send_modify(|state| state.mounted = mounted);
                 return self.refuse(String::new(), error.to_string());
             }
         };

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use kube::ResourceExt;
+
 use crate::api::my_proxy::{MAX_NAME, ValidProxy, agent};
 
 /// The label by which the caches of all controllers select children.
@@ -56,6 +58,13 @@ pub fn check(proxy: &ValidProxy, key: &str, attempt: u32) -> String {
     let suffix = format!("-check-{key}-{attempt}");
     let room = MAX_NAME.saturating_sub(suffix.len()).min(proxy.name.len());
     format!("{}{suffix}", proxy.name[..room].trim_end_matches('-'))
+}
+
+/// Whether a pod is one that proxies, not one that checks.
+pub fn is_proxy<K: ResourceExt>(pod: &K) -> bool {
+    pod.labels()
+        .get(COMPONENT)
+        .is_some_and(|component| component == PROXY)
 }
 
 /// The labels that every child has.
