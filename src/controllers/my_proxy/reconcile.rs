@@ -23,7 +23,8 @@ use crate::runtime::apply::{Applier, ApplyError, Outcome};
 use crate::runtime::client::is_not_found;
 use crate::runtime::events::EventType;
 use crate::runtime::finalizers::{self, FinalizerState};
-use crate::runtime::reconcile::{Context, Next, ReconcileError, Reconciler, Retry};
+use crate::runtime::reconcile::{Context, Next, Reconciler};
+use crate::runtime::retry::{ReconcileError, Retry};
 
 /// Keeps a proxy until its children are gone.
 pub const FINALIZER: &str = "roadstead.dev/cleanup";
