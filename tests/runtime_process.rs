@@ -11,10 +11,11 @@
 #[path = "support/apiserver.rs"]
 mod apiserver;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use apiserver::{ApiServer, within};
@@ -30,6 +31,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The operator, gone with the test.
 struct Operator {
     child: Child,
+    log: Log,
     metrics: String,
     health: String,
     admin: String,
@@ -37,11 +39,11 @@ struct Operator {
 
 impl Operator {
     fn start(namespace: &str, pod: &str) -> Self {
-        Self::start_with(namespace, pod, None)
+        Self::start_with(namespace, pod, &[])
     }
 
-    /// The same with an endpoint for its traces.
-    fn start_with(namespace: &str, pod: &str, traces: Option<&str>) -> Self {
+    /// The same with these variables for its traces.
+    fn start_with(namespace: &str, pod: &str, traces: &[(&str, &str)]) -> Self {
         let [metrics, health, admin] = addresses();
         let mut command = Command::new("setpriv");
         command.args([
@@ -59,14 +61,18 @@ impl Operator {
             .arg(format!("--watch-namespace={namespace}"));
         command.env("KUBECONFIG", ApiServer::shared().kubeconfig());
         command.env("POD_NAMESPACE", namespace).env("POD_NAME", pod);
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", traces.unwrap_or_default());
-        let child = command
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "");
+        command.env("OTEL_EXPORTER_OTLP_PROTOCOL", "");
+        command.envs(traces.iter().copied());
+        let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let log = Log::of(child.stderr.take().unwrap());
         Self {
             child,
+            log,
             metrics,
             health,
             admin,
@@ -111,14 +117,41 @@ impl Operator {
             ended.is_some()
         })
         .await;
-        let mut log = String::new();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut log)
-            .unwrap();
-        (code, log)
+        (code, self.log.whole())
+    }
+}
+
+/// What a process says, while it runs.
+struct Log {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Log {
+    fn of(stderr: ChildStderr) -> Self {
+        let text = Arc::<Mutex<String>>::default();
+        let sink = Arc::clone(&text);
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines() {
+                let line = line.unwrap();
+                sink.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        Self {
+            text,
+            reader: Some(reader),
+        }
+    }
+
+    /// What it has said so far.
+    fn so_far(&self) -> String {
+        self.text.lock().unwrap().clone()
+    }
+
+    /// All that it said, once it has ended.
+    fn whole(&mut self) -> String {
+        self.reader.take().unwrap().join().unwrap();
+        self.so_far()
     }
 }
 
@@ -296,7 +329,8 @@ async fn reconciles_are_traced_to_a_collector_even_to_one_that_never_answers() {
     server.install_crds().await;
     let namespace = server.namespace("traces").await;
     let (endpoint, received) = collector();
-    let operator = Operator::start_with(&namespace, "traced", Some(&endpoint));
+    let traces = [("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint)];
+    let operator = Operator::start_with(&namespace, "traced", &traces);
     make_proxy(&namespace).await;
     until_reconciled(&operator).await;
     let stopped = Instant::now();
@@ -323,13 +357,18 @@ async fn a_collector_that_is_dead_or_out_of_reach_disturbs_nothing() {
     let server = ApiServer::shared();
     server.install_crds().await;
     let [nobody] = addresses();
-    for (name, endpoint, said) in [
-        ("dead-collector", format!("http://{nobody}"), 0),
-        ("tls-collector", format!("https://{nobody}"), 1),
-        ("odd-collector", "http://[".to_owned(), 1),
+    for (name, endpoint, protocol, said) in [
+        ("dead-collector", format!("http://{nobody}"), "grpc", 0),
+        ("tls-collector", format!("https://{nobody}"), "grpc", 1),
+        ("odd-collector", "http://[".to_owned(), "grpc", 1),
+        ("http-collector", format!("http://{nobody}"), "http/protobuf", 1),
     ] {
         let namespace = server.namespace(name).await;
-        let operator = Operator::start_with(&namespace, "traced", Some(&endpoint));
+        let traces = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
+        ];
+        let operator = Operator::start_with(&namespace, "traced", &traces);
         operator.until_ready().await;
         make_proxy(&namespace).await;
         until_reconciled(&operator).await;
@@ -337,4 +376,43 @@ async fn a_collector_that_is_dead_or_out_of_reach_disturbs_nothing() {
         assert_eq!(code, Some(0), "{log}");
         assert_eq!(log.matches("going on without traces").count(), said, "{log}");
     }
+}
+
+/// A collector that speaks HTTP/1.1 alone, as those of OTLP over HTTP do.
+fn http_collector() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    endpoint
+}
+
+#[tokio::test]
+async fn that_a_collector_does_not_speak_grpc_is_logged_while_the_operator_works() {
+    let server = ApiServer::shared();
+    server.install_crds().await;
+    let namespace = server.namespace("deaf-collector").await;
+    let traces = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &*http_collector()),
+        ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+    ];
+    let operator = Operator::start_with(&namespace, "traced", &traces);
+    make_proxy(&namespace).await;
+    within(LIMIT, "the loss of spans is logged", async || {
+        operator.log.so_far().contains("spans are lost")
+    })
+    .await;
+    until_reconciled(&operator).await;
+    let (code, log) = operator.stop().await;
+    assert_eq!(code, Some(0), "{log}");
+    let line = log.lines().find(|line| line.contains("spans are lost")).unwrap();
+    assert!(
+        line.contains("\"level\":\"WARN\"") && line.contains("gRPC"),
+        "{line}"
+    );
 }

@@ -10,6 +10,7 @@ mod files;
 pub mod generate;
 pub mod instance;
 pub mod log_level;
+mod logging;
 pub mod release;
 pub mod run;
 mod values;

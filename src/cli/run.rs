@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use clap::{ArgAction, ValueEnum};
+use clap::ArgAction;
 use kube::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::Outcome;
+use super::logging::Logging;
 use super::values::{ForKind, Listen, PerKind, concurrency, duration, for_kind, loopback, positive_duration};
 use crate::controllers::my_proxy::agents::{Agents, HttpAgents};
 use crate::controllers::{self, my_proxy};
@@ -25,9 +26,7 @@ use crate::runtime::lease::{Leadership, LeaseConfig};
 use crate::runtime::manager::{Manager, ManagerOptions};
 use crate::runtime::metrics::RuntimeMetrics;
 use crate::runtime::{admin, health};
-use crate::telemetry::logs::{self, Format, LogLevel};
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::traces::Traces;
 
 /// The field manager of children, and the reporter of Events.
 const NAME: &str = "roadstead";
@@ -108,26 +107,6 @@ struct Listeners {
     /// Where `roadstead log-level` reaches this process: a loopback address, or off.
     #[arg(long, env = "ADMIN_ADDRESS", default_value = ADMIN_ADDRESS, value_name = "ADDRESS", value_parser = loopback)]
     admin_address: Listen,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Logs and traces")]
-struct Logging {
-    /// How a line of the log looks.
-    #[arg(long, env = "LOG_FORMAT", default_value = "json", value_enum)]
-    log_format: LogFormat,
-    /// What is logged: off, error, warn, info, debug, trace, or directives such as info,roadstead::runtime=debug.
-    #[arg(long, env = "LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
-    log_level: LogLevel,
-    /// Where traces are sent, by OTLP over gRPC: http://HOST:PORT. Without it, or if it is another: nowhere.
-    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
-    otlp_endpoint: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
-    Json,
-    Text,
 }
 
 #[derive(Debug, clap::Args)]
@@ -238,26 +217,8 @@ async fn run(args: Args) -> Outcome {
     // First of all: the kernel ignores a signal for which the first process of a container has no handler.
     let told_to_stop = shutdown()?;
     let tuning = Tuning::new(&args.pace, controllers::KINDS)?;
-    let endpoint = args
-        .logging
-        .otlp_endpoint
-        .as_deref()
-        .filter(|endpoint| !endpoint.is_empty());
-    // Clusters set the endpoint for everybody, at times to one that this build cannot reach: no reason not to work.
-    let (traces, no_traces) = match endpoint.map(|endpoint| Traces::to(endpoint, package::OPERATOR)) {
-        Some(Ok(traces)) => (Some(traces), None),
-        Some(Err(error)) => (None, Some(error)),
-        None => (None, None),
-    };
-    let format = match args.logging.log_format {
-        LogFormat::Json => Format::Json,
-        LogFormat::Text => Format::Text,
-    };
-    let logs = logs::init(format, args.logging.log_level.clone(), traces.as_ref())?;
+    let (logs, traces) = args.logging.begin()?;
     info!(version = env!("CARGO_PKG_VERSION"), "roadstead starts");
-    if let Some(error) = no_traces {
-        warn!(%error, "going on without traces");
-    }
 
     let metrics = Arc::new(Metrics::with_build_info(env!("CARGO_PKG_VERSION")));
     let mut manager = manager(&args, &metrics).await?;

@@ -18,7 +18,8 @@ use super::key::{Object, ObjectKey};
 use super::metrics::{ControllerMetrics, RuntimeMetrics};
 use super::predicates::Predicate;
 use super::queue::WorkQueue;
-use super::reconcile::{Context, Next, ReconcileError, Reconciler, Retry};
+use super::reconcile::{Context, Next, Reconciler};
+use super::retry::{ReconcileError, Retry};
 use crate::telemetry::traces;
 
 /// How a controller works.

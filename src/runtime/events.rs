@@ -16,11 +16,12 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::client::is_not_found;
 use super::clock::Clock;
 use super::key::Object;
+use crate::telemetry::sparing::Sparing;
 
 /// The API's limit for a note, in bytes.
 const NOTE_LIMIT: usize = 1024;
@@ -33,7 +34,8 @@ const FORGET: Duration = Duration::from_secs(1800);
 /// New events for one object: so many at once, and then one in each [`REFILL`].
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(60);
-/// How many events and objects are remembered.
+/// How many events, and how many objects, are remembered. Of more, those are forgotten that were longest silent: then a repetition is told as
+/// a new event, which is better than not to tell something new.
 const LIMIT: usize = 4096;
 /// Telling is a courtesy: it must not hold up work for long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -69,6 +71,7 @@ struct Shared {
     clock: Clock,
     published: AtomicU32,
     memory: Mutex<Memory>,
+    cut_off: Sparing,
 }
 
 impl std::fmt::Debug for Events {
@@ -89,6 +92,7 @@ impl Events {
             clock,
             published: AtomicU32::new(0),
             memory: Mutex::default(),
+            cut_off: Sparing::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -97,8 +101,8 @@ impl Events {
 
     /// Says of `object` that `reason` (one word in CamelCase) came of `action` (likewise); `note` says the rest.
     ///
-    /// The same said again is counted, and sent at most every five minutes; of too much at once some is dropped. A failure to publish is
-    /// logged and otherwise ignored: no work depends on an event.
+    /// The same said again is counted, and sent at most every five minutes; of too much at once about one object some is dropped, which is
+    /// logged. A failure to publish is logged and otherwise ignored: no work depends on an event.
     pub async fn publish<K: Object>(
         &self,
         object: &K,
@@ -117,7 +121,8 @@ impl Events {
         let step = self.lock().step(&key, Instant::now());
         let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
         let sent = match step {
-            Step::Drop => return,
+            Step::Count => return,
+            Step::Drop => return self.note_drop(&key, &namespace, &object.name_any()),
             Step::Create => timeout(PATIENCE, self.create(object, &namespace, &key)).await,
             Step::Repeat { name, count } => {
                 timeout(PATIENCE, self.repeat(object, &namespace, &key, &name, count)).await
@@ -127,6 +132,16 @@ impl Events {
             Ok(Ok(name)) => self.lock().sent(&key, name, Instant::now()),
             Ok(Err(error)) => debug!(%error, reason, "event not published"),
             Err(_) => debug!(reason, "event not published in time"),
+        }
+    }
+
+    fn note_drop(&self, key: &Key, namespace: &str, name: &str) {
+        if let Some(dropped) = self.shared.cut_off.admit(Instant::now()) {
+            let reason = &key.reason;
+            warn!(
+                namespace,
+                name, reason, dropped, "too many new events about one object; not published"
+            );
         }
     }
 
@@ -227,9 +242,15 @@ struct Budget {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
+    /// It was said before, and not long ago.
+    Count,
+    /// Too much is said of this object.
     Drop,
     Create,
-    Repeat { name: String, count: i32 },
+    Repeat {
+        name: String,
+        count: i32,
+    },
 }
 
 impl Memory {
@@ -237,9 +258,10 @@ impl Memory {
     fn step(&mut self, key: &Key, now: Instant) -> Step {
         self.forget(now);
         let Some(said) = self.said.get_mut(key) else {
-            if self.said.len() >= LIMIT || !spend(&mut self.budgets, &key.uid, now) {
+            if !spend(&mut self.budgets, &key.uid, now) {
                 return Step::Drop;
             }
+            make_room(&mut self.said, |said| said.last_said);
             self.said.insert(
                 key.clone(),
                 Said {
@@ -257,7 +279,7 @@ impl Memory {
             .last_sent
             .is_some_and(|sent| now.duration_since(sent) < REPEAT)
         {
-            return Step::Drop;
+            return Step::Count;
         }
         match &said.name {
             Some(name) => Step::Repeat {
@@ -286,8 +308,22 @@ impl Memory {
     }
 }
 
+/// Forgets the longest silent entry if there is no room for one more.
+fn make_room<K: Ord + Clone, V>(remembered: &mut BTreeMap<K, V>, last: impl Fn(&V) -> Instant) {
+    if remembered.len() < LIMIT {
+        return;
+    }
+    let oldest = remembered.iter().min_by_key(|(_, entry)| last(entry));
+    if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+        remembered.remove(&key);
+    }
+}
+
 /// Whether one more new event of the object with this uid may be sent.
 fn spend(budgets: &mut BTreeMap<String, Budget>, uid: &str, now: Instant) -> bool {
+    if !budgets.contains_key(uid) {
+        make_room(budgets, |budget| budget.filled);
+    }
     let budget = budgets.entry(uid.to_owned()).or_insert(Budget {
         left: BURST,
         filled: now,
@@ -311,6 +347,7 @@ fn shorten(note: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::captured::Captured;
 
     fn key(uid: &str, note: &str) -> Key {
         Key {
@@ -329,7 +366,10 @@ mod tests {
         assert_eq!(memory.step(&key, start), Step::Create);
         memory.sent(&key, "web.1".into(), start);
         for second in 1..300 {
-            assert_eq!(memory.step(&key, start + Duration::from_secs(second)), Step::Drop);
+            assert_eq!(
+                memory.step(&key, start + Duration::from_secs(second)),
+                Step::Count
+            );
         }
         assert_eq!(
             memory.step(&key, start + REPEAT),
@@ -362,19 +402,74 @@ mod tests {
             .filter(|n| memory.step(&key("1", &n.to_string()), now) == Step::Create)
             .count();
         assert_eq!(created, 25);
+        assert_eq!(memory.step(&key("1", "more"), now), Step::Drop);
         assert_eq!(memory.step(&key("2", "hello"), now), Step::Create);
         assert_eq!(memory.step(&key("1", "later"), now + REFILL), Step::Create);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn memory_is_bounded_and_forgets() {
+    async fn memory_is_bounded_and_forgets_and_nothing_new_is_dropped_for_want_of_it() {
         let (mut memory, now) = (Memory::default(), Instant::now());
-        for n in 0..2 * LIMIT {
-            memory.step(&key(&n.to_string(), "no"), now);
+        for n in 0..LIMIT + 100 {
+            assert_eq!(
+                memory.step(&key(&n.to_string(), "no"), now),
+                Step::Create,
+                "object {n}"
+            );
         }
-        assert!(memory.said.len() <= LIMIT);
+        assert_eq!((memory.said.len(), memory.budgets.len()), (LIMIT, LIMIT));
         memory.forget(now + FORGET);
         assert!(memory.said.is_empty() && memory.budgets.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_full_memory_the_longest_silent_is_forgotten() {
+        let (mut memory, start) = (Memory::default(), Instant::now());
+        let name = |n: usize| key(&n.to_string(), "no");
+        let at = |n: usize| start + Duration::from_millis(n as u64);
+        for n in 0..LIMIT {
+            memory.step(&name(n), at(n));
+            memory.sent(&name(n), format!("web.{n}"), at(n));
+        }
+        assert_eq!(memory.step(&name(0), at(LIMIT)), Step::Count);
+        assert_eq!(memory.step(&name(LIMIT), at(LIMIT)), Step::Create);
+        assert_eq!(memory.step(&name(0), at(LIMIT)), Step::Count, "said again lately");
+        assert_eq!(memory.step(&name(2), at(LIMIT)), Step::Count, "not the oldest");
+        assert_eq!(memory.step(&name(1), at(LIMIT)), Step::Create, "forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_cut_off_is_logged_once_a_minute_and_what_is_repeated_is_not() {
+        let answer = |_: http::Request<kube::client::Body>| {
+            std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(
+                http_body_util::Full::new(bytes::Bytes::from("{\"metadata\": {}}")),
+            )))
+        };
+        let client = Client::new(tower::service_fn(answer), "ns");
+        let events = Events::new(client, "test", "test", Clock::system());
+        let mut object = k8s_openapi::api::core::v1::ConfigMap::default();
+        object.metadata.name = Some("web".into());
+        let log = Captured::begin();
+        let say = async |note: &str| {
+            let type_ = EventType::Warning;
+            events.publish(&object, type_, "Failed", "Reconcile", note).await;
+        };
+        for _ in 0..100 {
+            say("the same").await;
+        }
+        assert_eq!(log.lines_with("WARN"), [""; 0]);
+        for n in 0..100 {
+            say(&n.to_string()).await;
+        }
+        tokio::time::advance(Duration::from_secs(60)).await;
+        say("spends what was refilled").await;
+        say("too much").await;
+        let lines = log.lines_with("too many new events");
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        for (line, dropped) in lines.iter().zip(["dropped=1", "dropped=76"]) {
+            assert!(line.contains("WARN") && line.ends_with(dropped), "{line}");
+            assert!(line.contains("name=\"web\"") && line.contains("Failed"), "{line}");
+        }
     }
 
     #[test]

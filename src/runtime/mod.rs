@@ -6,6 +6,7 @@
 //! | [`cache`] | a local copy of the objects of a kind, by key and by owner |
 //! | [`controller`] | one kind, one queue, some workers; contains panics and timeouts |
 //! | [`reconcile`] | what a controller's author writes: [`reconcile::Reconciler`] |
+//! | [`retry`] | what an error is called, and when to try again |
 //! | [`predicates`] | which updates are worth a reconcile |
 //! | [`apply`] | the only writer of children and status |
 //! | [`conditions`], [`events`], [`finalizers`] | what is said of an object, and what keeps it |
@@ -42,3 +43,4 @@ pub mod predicates;
 pub mod queue;
 pub mod reconcile;
 mod rest;
+pub mod retry;

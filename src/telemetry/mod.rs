@@ -1,5 +1,8 @@
 //! Logs, metrics and traces.
 
+#[cfg(test)]
+pub(crate) mod captured;
 pub mod logs;
 pub mod metrics;
+pub mod sparing;
 pub mod traces;

@@ -2,7 +2,7 @@
 
 use crate::runtime::apply::ApplyError;
 use crate::runtime::client::is_conflict;
-use crate::runtime::reconcile::{ReconcileError, Retry};
+use crate::runtime::retry::{ReconcileError, Retry};
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use super::super::client::{is_conflict, is_fenced};
 use super::super::key::ObjectKey;
-use super::super::reconcile::Retry;
+use super::super::retry::Retry;
 
 /// Why an object was not written.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +99,7 @@ impl ApplyError {
         }
     }
 
-    /// A short name of what went wrong, for [`super::super::reconcile::ReconcileError::category`].
+    /// A short name of what went wrong, for [`super::super::retry::ReconcileError::category`].
     pub fn category(&self) -> &'static str {
         match self {
             Self::NotOurs { .. } => "not_ours",
@@ -111,7 +111,7 @@ impl ApplyError {
         }
     }
 
-    /// When to try again, for [`super::super::reconcile::ReconcileError::retry`].
+    /// When to try again, for [`super::super::retry::ReconcileError::retry`].
     pub fn retry(&self) -> Retry {
         match self {
             Self::Conflict { .. } => Retry::Again,

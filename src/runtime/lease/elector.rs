@@ -57,6 +57,17 @@ struct Observed {
     since: Instant,
 }
 
+/// What came of acting on the lease.
+#[derive(Debug)]
+enum Attempt {
+    /// It is ours now.
+    Ours,
+    /// The write met a conflict: the lease is not as we last saw it, which tells nothing of who holds it.
+    Contended,
+    /// Somebody else holds it, for this long if it is not renewed.
+    Held { expires_in: Duration },
+}
+
 type LeaseEvents = BoxStream<'static, Result<WatchEvent<Lease>, kube::Error>>;
 
 impl Elector {
@@ -109,8 +120,9 @@ impl Elector {
             }
             let mut wait = self.jitter.stretch(self.config.retry_period, JITTER);
             match attempt {
-                Ok(None) => return true,
-                Ok(Some(expires_in)) => wait = wait.min(expires_in),
+                Ok(Attempt::Ours) => return true,
+                Ok(Attempt::Contended) => wait = Duration::ZERO,
+                Ok(Attempt::Held { expires_in }) => wait = wait.min(expires_in),
                 Err(error) => warn!(lease = %self.config, %error, "cannot get hold of the lease yet"),
             }
             has_news = tokio::select! {
@@ -164,15 +176,14 @@ impl Elector {
         self.metrics.set_leader(&self.config.name, false);
     }
 
-    /// Acts on the lease, as the watch has just shown it or, without news, as it is now. `None` when it is ours now, else how long its
-    /// holder may go without renewing.
-    async fn attempt(&mut self, has_news: bool) -> Result<Option<Duration>, kube::Error> {
+    /// Acts on the lease, as the watch has just shown it or, without news, as it is now.
+    async fn attempt(&mut self, has_news: bool) -> Result<Attempt, kube::Error> {
         let attempt = self.look_and_try(has_news).await;
         self.outlook.note(attempt.as_ref().err());
         attempt
     }
 
-    async fn look_and_try(&mut self, has_news: bool) -> Result<Option<Duration>, kube::Error> {
+    async fn look_and_try(&mut self, has_news: bool) -> Result<Attempt, kube::Error> {
         if !has_news {
             self.look().await?;
         }
@@ -190,7 +201,7 @@ impl Elector {
     }
 
     /// Acts on the lease as it was last seen.
-    async fn try_once(&mut self) -> Result<Option<Duration>, kube::Error> {
+    async fn try_once(&mut self) -> Result<Attempt, kube::Error> {
         let now = Instant::now();
         let known = Known {
             record: self.observed.as_ref().map(|observed| &observed.record),
@@ -201,16 +212,16 @@ impl Elector {
             exists: self.lease.is_some(),
         };
         let written = match decide(&self.config.identity, known, self.config.lease_duration) {
-            Decision::Wait { expires_in } => return Ok(Some(expires_in)),
+            Decision::Wait { expires_in } => return Ok(Attempt::Held { expires_in }),
             Decision::Renew => self.write_renewal(now).await,
             Decision::Take { transitions } | Decision::Create { transitions } => {
                 self.write_claim(now, transitions).await
             }
         };
         match written {
-            Ok(()) => Ok(None),
-            // Another candidate was faster, or the lease is not as we last saw it: look again.
-            Err(error) if is_conflict(&error) || is_not_found(&error) => Ok(Some(Duration::ZERO)),
+            Ok(()) => Ok(Attempt::Ours),
+            // Another candidate was faster, or somebody labelled the lease, or deleted it: look again.
+            Err(error) if is_conflict(&error) || is_not_found(&error) => Ok(Attempt::Contended),
             Err(error) => Err(error),
         }
     }
@@ -270,8 +281,12 @@ impl Elector {
                 break;
             }
             match timeout(left, self.renew()).await {
-                Ok(Ok(true)) => {}
-                Ok(Ok(false)) => {
+                Ok(Ok(Attempt::Ours)) => {}
+                // Still ours for all we know, until the deadline: whoever takes it shows in the next look.
+                Ok(Ok(Attempt::Contended)) => {
+                    warn!(lease = %self.config, "could not renew the lease: it is being changed by others");
+                }
+                Ok(Ok(Attempt::Held { .. })) => {
                     return LeaseLost::Taken {
                         lease: self.config.to_string(),
                         by: self.holder(),
@@ -287,16 +302,15 @@ impl Elector {
         }
     }
 
-    /// Renews once. False when another one holds the lease.
-    async fn renew(&mut self) -> Result<bool, kube::Error> {
-        match self.write_renewal(Instant::now()).await {
-            Ok(()) => return Ok(true),
-            // Our last write may have taken effect although its answer was lost; somebody may have labelled the lease.
-            Err(error) if is_conflict(&error) || is_not_found(&error) => {}
-            Err(error) => return Err(error),
+    /// Renews once, by the same rules as a candidate acts: a lease that no longer names us is not renewed but taken back, if it is free.
+    async fn renew(&mut self) -> Result<Attempt, kube::Error> {
+        let attempt = self.try_once().await?;
+        if !matches!(attempt, Attempt::Contended) {
+            return Ok(attempt);
         }
+        // Our last write may have taken effect although its answer was lost; somebody may have labelled the lease.
         self.look().await?;
-        Ok(self.try_once().await?.is_none())
+        self.try_once().await
     }
 
     async fn write_renewal(&mut self, now: Instant) -> Result<(), kube::Error> {

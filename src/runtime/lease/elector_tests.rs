@@ -1,5 +1,6 @@
 //! Candidates against a lease in memory, on a paused clock, over a network that delays, loses and cuts off.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 use tower::BoxError;
 
-use super::{Elector, Leadership, LeaseConfig, Outlook};
+use super::{Elector, Leadership, LeaseConfig, LeaseLost, Outlook};
 use crate::runtime::client::Clients;
 use crate::runtime::clock::Clock;
 use crate::runtime::jitter::Jitter;
@@ -25,12 +26,24 @@ use crate::telemetry::metrics::Metrics;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
+/// What comes between a candidate and one of its writes.
+enum Trouble {
+    /// Somebody annotates the lease just before.
+    Annotated,
+    /// Somebody else writes this into `holderIdentity` just before.
+    Handed(&'static str),
+    /// The API server fails, and writes nothing.
+    Failed,
+}
+
 /// The one lease, as an API server keeps it.
 #[derive(Default)]
 struct Server {
     lease: Option<Value>,
     version: u64,
     watches: Vec<UnboundedSender<Bytes>>,
+    /// What happens to the next writes, in this order.
+    troubles: VecDeque<Trouble>,
 }
 
 impl Server {
@@ -39,6 +52,9 @@ impl Server {
             return self.watch();
         }
         let sent = || serde_json::from_slice::<Value>(body).unwrap();
+        if method == Method::PUT && self.is_troubled() {
+            return status(500);
+        }
         match (method, &self.lease) {
             (&Method::GET, Some(lease)) => json_answer(200, lease),
             (&Method::GET | &Method::PUT, None) => status(404),
@@ -55,6 +71,22 @@ impl Server {
             }
             _ => status(405),
         }
+    }
+
+    /// Lets happen what is to happen to the next write. True when it fails of it.
+    fn is_troubled(&mut self) -> bool {
+        let (Some(trouble), Some(mut lease)) = (self.troubles.pop_front(), self.lease.clone()) else {
+            return false;
+        };
+        match trouble {
+            Trouble::Annotated => {
+                lease["metadata"]["annotations"]["seen"] = json!(self.version.to_string());
+            }
+            Trouble::Handed(to) => lease["spec"]["holderIdentity"] = json!(to),
+            Trouble::Failed => return true,
+        }
+        self.store(lease, "MODIFIED");
+        false
     }
 
     fn store(&mut self, mut lease: Value, event: &str) -> Answer {
@@ -297,6 +329,77 @@ async fn a_leader_without_an_answer_ends_at_its_deadline() {
     );
     assert_eq!(renewed.elapsed(), Duration::from_secs(10));
     assert!(!leadership.is_leader());
+}
+
+/// A leader, and the network to the server, where this befalls its writes from now on.
+async fn leader_in(
+    troubles: impl IntoIterator<Item = Trouble>,
+    leadership: &Leadership,
+) -> (Elector, Network) {
+    let network = network(0, Duration::ZERO);
+    let mut leader = network.elector("first", leadership);
+    leader.acquire(std::future::pending()).await;
+    network.server.lock().unwrap().troubles.extend(troubles);
+    (leader, network)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_is_annotated_again_and_again_goes_on_leading() {
+    let leadership = Leadership::standby();
+    let troubles = (0..5).map(|_| Trouble::Annotated);
+    let (mut leader, network) = leader_in(troubles, &leadership).await;
+    let lost = tokio::time::timeout(Duration::from_secs(60), leader.hold()).await;
+    assert!(lost.is_err(), "{lost:?}");
+    assert!(leadership.is_leader());
+    let server = network.server.lock().unwrap();
+    assert!(server.troubles.is_empty(), "this tests nothing");
+    assert_eq!(server.holder(), "first");
+    assert_eq!(
+        server.lease.as_ref().unwrap()["spec"]["leaseTransitions"],
+        json!(0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_only_meets_conflicts_ends_at_its_deadline() {
+    let leadership = Leadership::standby();
+    let troubles = (0..100).map(|_| Trouble::Annotated);
+    let (mut leader, _) = leader_in(troubles, &leadership).await;
+    let begun = Instant::now();
+    let lost = leader.hold().await;
+    assert!(matches!(lost, LeaseLost::NotRenewed { .. }), "{lost}");
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
+    assert!(!leadership.is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_somebody_else_holds_stops_and_names_who() {
+    for troubles in [
+        vec![Trouble::Handed("other")],
+        vec![Trouble::Annotated, Trouble::Handed("other")],
+    ] {
+        let leadership = Leadership::standby();
+        let (mut leader, network) = leader_in(troubles, &leadership).await;
+        let lost = leader.hold().await;
+        assert!(
+            matches!(&lost, LeaseLost::Taken { by, .. } if by == "other"),
+            "{lost}"
+        );
+        assert!(!leadership.is_leader());
+        assert_eq!(network.server.lock().unwrap().holder(), "other");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_never_leads_by_a_lease_that_names_nobody() {
+    // Somebody clears the holder; the leader sees it, and its first try to take the lease back fails.
+    let leadership = Leadership::standby();
+    let troubles = [Trouble::Handed(""), Trouble::Failed];
+    let (mut leader, network) = leader_in(troubles, &leadership).await;
+    let lost = tokio::time::timeout(Duration::from_secs(60), leader.hold()).await;
+    assert!(lost.is_err(), "{lost:?}");
+    assert!(leadership.is_leader());
+    assert_eq!(network.server.lock().unwrap().holder(), "first");
 }
 
 /// A server whose answers to writes arrive `late`, or never if that is longer than the caller waits; the writes take effect at once.
