@@ -54,6 +54,10 @@ keep() { printf ': %s\n' "$*"; }
 
 # ---- waits ----------------------------------------------------------------------------------------------------
 
+# kubectl ARGUMENT...: no request takes longer than this, or the deadline of a wait would not hold where an API server accepts and does not
+# answer. Verbs that wait have a --timeout of their own besides, and ask again until then.
+kubectl() { command "${KUBECTL:-kubectl}" --request-timeout=10s "$@"; }
+
 # wait_for SECONDS WHAT EXPECTED COMMAND...: polls until the command prints EXPECTED; says what it waits for and what it last saw
 wait_for() {
   local limit=$1 what=$2 expected=$3 seen='' last='' deadline=$((SECONDS + $1))

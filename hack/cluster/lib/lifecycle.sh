@@ -123,5 +123,5 @@ status() {
   say "Registry    $REGISTRY inside the cluster's network: $(in_network curl -fsS "http://$REGISTRY/v2/_catalog" | jq -r '.repositories | join(" ")')"
   say "Memory      $(cgroup_memory)"
   say "Logs        $STATE/logs"
-  "$(bin_folder)/kubectl" --kubeconfig "$STATE/kubeconfig" get nodes,pods --all-namespaces
+  "$(bin_folder)/kubectl" --kubeconfig "$STATE/kubeconfig" --request-timeout=10s get nodes,pods --all-namespaces
 }
