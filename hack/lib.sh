@@ -39,14 +39,34 @@ stage() {
   printf '        %sdone in %d s%s\n' "$green" $((SECONDS - started)) "$plain"
 }
 
-# A terminal gets one line that changes, a pipe only the lines that begin with `: `, which the steps mark as worth keeping
+# A terminal gets one line that changes. A pipe gets the lines that begin with `: `, which the steps mark as worth keeping, and when there
+# was none for QUIET seconds what was said last, so that a log tells a slow step from one that hangs.
+QUIET=30
 show_progress() {
-  local line
-  while IFS= read -r line; do
-    case $line in
-      ': '*) printf '%s        %s\n' "$([ -t 1 ] && printf '\r\e[K')" "${line#: }" ;;
-      *) [ -t 1 ] && printf '\r\e[K        %s%.100s%s' "$dim" "$line" "$plain" ;;
-    esac
+  local line='' part last='nothing was said yet' begun=$SECONDS shown=$SECONDS status
+  while :; do
+    status=0
+    # What was read of a line when the time is over is kept: the rest follows
+    IFS= read -r -t 1 part || status=$?
+    line+=$part
+    if [ "$status" -eq 0 ] || { [ "$status" -le 128 ] && [ -n "$line" ]; }; then
+      case $line in
+        ': '*)
+          if [ -t 1 ]; then printf '\r\e[K'; fi
+          printf '        %s\n' "${line#: }"
+          shown=$SECONDS
+          ;;
+        *)
+          if [ -t 1 ]; then printf '\r\e[K        %s%.100s%s' "$dim" "$line" "$plain"; fi
+          ;;
+      esac
+      last=$line line=''
+    fi
+    if [ "$status" -ne 0 ] && [ "$status" -le 128 ]; then break; fi
+    if [ ! -t 1 ] && [ $((SECONDS - shown)) -ge "$QUIET" ]; then
+      printf '        after %d s: %.100s\n' $((SECONDS - begun)) "${last#: }"
+      shown=$SECONDS
+    fi
   done
   if [ -t 1 ]; then printf '\r\e[K'; fi
 }

@@ -59,7 +59,7 @@ up() {
 # launch: the first process of the cluster, in namespaces of its own and outliving the calling shell.
 launch() {
   : >"$STATE/boot.log"
-  setsid unshare --mount --propagation slave --pid --mount-proc --uts --fork --kill-child \
+  READ_ALONG=$READ_ALONG setsid unshare --mount --propagation slave --pid --mount-proc --uts --fork --kill-child \
     "$HERE/cluster" __mounts </dev/null >"$STATE/logs/launch.log" 2>&1 9>&- &
   printf '%s %s\n' "$!" "$(started "$!")" >"$STATE/pid"
   disown
