@@ -44,7 +44,7 @@ up() {
   mkdir -m 700 "$STATE" || die "cannot make the state folder $STATE"
   # Whatever goes wrong from here on, nothing is left behind.
   trap 'give_up' EXIT
-  trap 'exit 130' INT TERM
+  trap 'exit 130' HUP INT TERM
   mkdir "$STATE/logs"
   free_port >"$STATE/port"
   stage "certificates" make_pki "$(<"$STATE/port")"
@@ -52,7 +52,7 @@ up() {
   follow_boot
   await 10 "the API server to answer on 127.0.0.1:$(<"$STATE/port")" \
     "$(bin_folder)/kubectl" --kubeconfig "$STATE/kubeconfig" --request-timeout=5s get --raw /readyz
-  trap - EXIT INT TERM
+  trap - EXIT HUP INT TERM
   say "Cluster '$CLUSTER_NAME' is up after $(seconds_since "$start") s. Use it with: eval \"\$(hack/cluster/cluster env)\""
 }
 
