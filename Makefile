@@ -103,7 +103,10 @@ install: ## Install the CRDs into the current cluster
 	$(KUBECTL) apply --server-side -f crds/
 uninstall: ## Delete the CRDs, and with them every object of theirs
 	$(call require,$(KUBECTL),install kubectl)
-	@objects=$$({ $(KUBECTL) get myproxies --all-namespaces -o name 2>/dev/null || true; } | wc -l); [ "$$objects" = 0 ] || { echo "make: $$objects MyProxy objects are there: delete them first, while the operator can clean up after them" >&2; exit 1; }
+	@crd=$$($(KUBECTL) --request-timeout=10s get crd myproxies.roadstead.dev --ignore-not-found -o name); \
+	if [ -z "$$crd" ]; then exit; fi; \
+	objects=$$($(KUBECTL) --request-timeout=10s get myproxies --all-namespaces -o name) || { echo "make: cannot tell whether MyProxy objects are there, so the CRDs stay" >&2; exit 1; }; \
+	[ -z "$$objects" ] || { echo "make: $$(wc -l <<<"$$objects") MyProxy objects are there: delete them first, while the operator can clean up after them" >&2; exit 1; }
 	$(KUBECTL) delete --ignore-not-found -f crds/
 deploy: ## Install the CRDs and the operator: IMG=... NGINX_IMAGE=...
 	@hack/deploy $(IMG)
