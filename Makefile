@@ -76,7 +76,7 @@ run: install ## Run the operator here, against the current kubeconfig's cluster;
 .PHONY: docker-build docker-push bundle bundle-build bundle-push catalog-build catalog-push
 docker-build: build-static ## Build the operator's image: IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) build -f Dockerfile -t $(IMG) .
+	$(CONTAINER_TOOL) build -f Dockerfile --build-arg VERSION=$(VERSION) -t $(IMG) .
 docker-push: ## Push it: IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(IMG)
