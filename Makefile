@@ -65,8 +65,9 @@ fmt: ## Format the code
 	cargo fmt
 manifests generate: ## Write crds/ and config/ from the types
 	$(ROADSTEAD) generate
-build: ## Build the binary for this machine
-	cargo build
+build: ## Build the binary for this machine, and print where it is
+	@cargo build
+	@echo $(CARGO_TARGET_DIR)/debug/roadstead
 build-static: ## Build the static binary that the image holds, as dist/roadstead
 	@hack/build-static
 run: install ## Run the operator here, against the current kubeconfig's cluster; proxies take their agent from IMG=...
