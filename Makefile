@@ -48,12 +48,14 @@ check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	@hack/stage "format"       cargo fmt --check
 	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
 	@hack/stage "pure tests"   cargo test --quiet --lib --bins $(call flags,$(PURE_FILES))
+# The local cluster's own tests run before end to end, never beside it: two busy clusters would slow each other down
 test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
 	@$(MAKE) --no-print-directory check
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
 	@$(MAKE) --no-print-directory test-api
+	@hack/stage "the local cluster itself" hack/cluster/test/run
 	@hack/stage "end to end"   hack/e2e
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
