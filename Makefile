@@ -48,12 +48,14 @@ check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	@hack/stage "format"       cargo fmt --check
 	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
 	@hack/stage "pure tests"   cargo test --quiet --lib --bins $(call flags,$(PURE_FILES))
+# The local cluster's own tests run before end to end, never beside it: two busy clusters would slow each other down
 test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
 	@$(MAKE) --no-print-directory check
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
 	@$(MAKE) --no-print-directory test-api
+	@hack/stage "the local cluster itself" hack/cluster/test/run
 	@hack/stage "end to end"   hack/e2e
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
@@ -65,8 +67,9 @@ fmt: ## Format the code
 	cargo fmt
 manifests generate: ## Write crds/ and config/ from the types
 	$(ROADSTEAD) generate
-build: ## Build the binary for this machine
-	cargo build
+build: ## Build the binary for this machine, and print where it is
+	@cargo build
+	@echo $(CARGO_TARGET_DIR)/debug/roadstead
 build-static: ## Build the static binary that the image holds, as dist/roadstead
 	@hack/build-static
 run: install ## Run the operator here, against the current kubeconfig's cluster; proxies take their agent from IMG=...
@@ -76,7 +79,7 @@ run: install ## Run the operator here, against the current kubeconfig's cluster;
 .PHONY: docker-build docker-push bundle bundle-build bundle-push catalog-build catalog-push
 docker-build: build-static ## Build the operator's image: IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) build -f Dockerfile -t $(IMG) .
+	$(CONTAINER_TOOL) build -f Dockerfile --build-arg VERSION=$(VERSION) -t $(IMG) .
 docker-push: ## Push it: IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(IMG)
@@ -103,7 +106,10 @@ install: ## Install the CRDs into the current cluster
 	$(KUBECTL) apply --server-side -f crds/
 uninstall: ## Delete the CRDs, and with them every object of theirs
 	$(call require,$(KUBECTL),install kubectl)
-	@objects=$$({ $(KUBECTL) get myproxies --all-namespaces -o name 2>/dev/null || true; } | wc -l); [ "$$objects" = 0 ] || { echo "make: $$objects MyProxy objects are there: delete them first, while the operator can clean up after them" >&2; exit 1; }
+	@crd=$$($(KUBECTL) --request-timeout=10s get crd myproxies.roadstead.dev --ignore-not-found -o name); \
+	if [ -z "$$crd" ]; then exit; fi; \
+	objects=$$($(KUBECTL) --request-timeout=10s get myproxies --all-namespaces -o name) || { echo "make: cannot tell whether MyProxy objects are there, so the CRDs stay" >&2; exit 1; }; \
+	[ -z "$$objects" ] || { echo "make: $$(wc -l <<<"$$objects") MyProxy objects are there: delete them first, while the operator can clean up after them" >&2; exit 1; }
 	$(KUBECTL) delete --ignore-not-found -f crds/
 deploy: ## Install the CRDs and the operator: IMG=... NGINX_IMAGE=...
 	@hack/deploy $(IMG)

@@ -1,6 +1,10 @@
 # Shared by the scripts beside it: stages with times, waits with deadlines, images. Sourced, never run.
 # shellcheck shell=bash
 
+# What fails is seen by `set -e` where it stands alone or is assigned, not as an argument: `x=$(f)`, then use "$x". And it has to end the
+# substitution that it fails in, not only the whole script.
+shopt -s inherit_errexit
+
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 # need PROGRAM REMEDY: a missing program is named in one line with what to do about it
@@ -35,20 +39,44 @@ stage() {
   printf '        %sdone in %d s%s\n' "$green" $((SECONDS - started)) "$plain"
 }
 
-# A terminal gets one line that changes, a pipe only the lines that begin with `: `, which the steps mark as worth keeping
+# A terminal gets one line that changes. A pipe gets the lines that begin with `: `, which the steps mark as worth keeping, and when there
+# was none for QUIET seconds what was said last, so that a log tells a slow step from one that hangs.
+QUIET=30
 show_progress() {
-  local line
-  while IFS= read -r line; do
-    case $line in
-      ': '*) printf '%s        %s\n' "$([ -t 1 ] && printf '\r\e[K')" "${line#: }" ;;
-      *) [ -t 1 ] && printf '\r\e[K        %s%.100s%s' "$dim" "$line" "$plain" ;;
-    esac
+  local line='' part last='nothing was said yet' begun=$SECONDS shown=$SECONDS status
+  while :; do
+    status=0
+    # What was read of a line when the time is over is kept: the rest follows
+    IFS= read -r -t 1 part || status=$?
+    line+=$part
+    if [ "$status" -eq 0 ] || { [ "$status" -le 128 ] && [ -n "$line" ]; }; then
+      case $line in
+        ': '*)
+          if [ -t 1 ]; then printf '\r\e[K'; fi
+          printf '        %s\n' "${line#: }"
+          shown=$SECONDS
+          ;;
+        *)
+          if [ -t 1 ]; then printf '\r\e[K        %s%.100s%s' "$dim" "$line" "$plain"; fi
+          ;;
+      esac
+      last=$line line=''
+    fi
+    if [ "$status" -ne 0 ] && [ "$status" -le 128 ]; then break; fi
+    if [ ! -t 1 ] && [ $((SECONDS - shown)) -ge "$QUIET" ]; then
+      printf '        after %d s: %.100s\n' $((SECONDS - begun)) "${last#: }"
+      shown=$SECONDS
+    fi
   done
   if [ -t 1 ]; then printf '\r\e[K'; fi
 }
 keep() { printf ': %s\n' "$*"; }
 
 # ---- waits ----------------------------------------------------------------------------------------------------
+
+# kubectl ARGUMENT...: no request takes longer than this, or the deadline of a wait would not hold where an API server accepts and does not
+# answer. Verbs that wait have a --timeout of their own besides, and ask again until then.
+kubectl() { command "${KUBECTL:-kubectl}" --request-timeout=10s "$@"; }
 
 # wait_for SECONDS WHAT EXPECTED COMMAND...: polls until the command prints EXPECTED; says what it waits for and what it last saw
 wait_for() {
@@ -69,6 +97,13 @@ wait_for() {
 
 # ---- images ---------------------------------------------------------------------------------------------------
 
+# build_binary: the static binary that the images hold
+build_binary() {
+  local built
+  built=$(hack/build-static)
+  keep "$built"
+}
+
 # build_and_push CONTEXT DOCKERFILE REF [BUILD-ARG...]
 build_and_push() {
   local context=$1 file=$2 ref=$3 arguments=()
@@ -85,21 +120,29 @@ build_and_push() {
 
 # operator_image VERSION, bundle_image VERSION: names that tell what is inside. A node pulls a tag once, so a tag that stays while its
 # content changes would leave a living cluster with what an earlier build pushed.
-operator_image() { printf '%s/roadstead-operator:v%s-%s' "$REGISTRY" "$1" "$(content)"; }
-bundle_image() { printf '%s/roadstead-bundle:v%s-%s' "$REGISTRY" "$1" "$(content)"; }
+operator_image() { image_of operator "$1"; }
+bundle_image() { image_of bundle "$1"; }
+image_of() {
+  local content
+  content=$(content)
+  printf '%s/roadstead-%s:v%s-%s' "$REGISTRY" "$1" "$2" "$content"
+}
 content() { find dist/roadstead Dockerfile config -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-10; }
 
 # make_bundle VERSION FOLDER [CATALOG]: the bundle of one version, and the Dockerfile of its image, in FOLDER. What the
 # version replaces is looked up in CATALOG.
 make_bundle() {
-  ./dist/roadstead bundle generate --version "$1" --image "$(operator_image "$1")" \
+  local image
+  image=$(operator_image "$1")
+  ./dist/roadstead bundle generate --version "$1" --image "$image" \
     --catalog "${3:-$2/none}" --output "$2/bundle"
 }
 
 # add_to_catalog VERSION FOLDER CATALOG [OPTION...]: adds the bundle in FOLDER to the catalog
 add_to_catalog() {
-  local version=$1 folder=$2 catalog=$3
+  local version=$1 folder=$2 catalog=$3 image
   shift 3
-  ./dist/roadstead catalog generate --bundle "$folder/bundle" --bundle-image "$(bundle_image "$version")" \
+  image=$(bundle_image "$version")
+  ./dist/roadstead catalog generate --bundle "$folder/bundle" --bundle-image "$image" \
     --output "$catalog" "$@"
 }

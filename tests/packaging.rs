@@ -124,11 +124,18 @@ fn images_are_plain_variables_that_a_subscription_can_replace() {
         Some(text(deployment, "/spec/template/spec/containers/0/image"))
     );
     assert_eq!(value("RELATED_IMAGE_NGINX"), Some("nginx:1.29"));
-    let subscription = &of_kind("Subscription")[0];
-    assert_eq!(
-        text(subscription, "/spec/config/env/0/name"),
-        "RELATED_IMAGE_NGINX"
-    );
+}
+
+/// OLM puts what a Subscription configures over what each version brings, so a default written there would never change again.
+#[test]
+fn the_subscription_pins_nothing_that_an_upgrade_brings() {
+    let [subscription] = &of_kind("Subscription")[..] else {
+        panic!("not one Subscription");
+    };
+    let spec = subscription["spec"].as_object().unwrap();
+    for field in ["config", "startingCSV"] {
+        assert!(!spec.contains_key(field), "{field}: {spec:?}");
+    }
 }
 
 /// Names become label values (63) and, of a Service, a DNS label; OLM makes label values of the CSV's name.

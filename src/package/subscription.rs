@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NGINX_IMAGE, OLM_NAMESPACE, PACKAGE, REGISTRY};
+use super::{OLM_NAMESPACE, PACKAGE, REGISTRY};
 
 /// The files of config/olm, in the order in which they are applied.
 pub(super) fn objects() -> Vec<(String, Value)> {
@@ -51,8 +51,7 @@ fn subscription() -> Value {
             "source": PACKAGE,
             "sourceNamespace": OLM_NAMESPACE,
             "installPlanApproval": "Automatic",
-            // Takes the place of the same variable in the ClusterServiceVersion.
-            "config": {"env": [{"name": "RELATED_IMAGE_NGINX", "value": NGINX_IMAGE}]},
+            // No `config`: it would outlast every upgrade, and pin what the next ClusterServiceVersion brings, such as its nginx.
         },
     })
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::objects::{CATALOG_SOURCE, text};
 use crate::olm::{PACKAGE, SOON, catalog_ready};
 use crate::outcome::Outcome;
-use crate::world::{OPERATORS, World};
+use crate::world::{OPERATORS, OURS, World};
 
 /// The image of the catalog, and the tag that is watched.
 const IMAGE: &str = "roadstead-catalog";
@@ -50,7 +50,7 @@ pub async fn provide_first(world: &World) -> Outcome {
     move_tag(world, "1").await?;
     let source = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-        "metadata": {"name": PACKAGE, "annotations": {PUBLICATION: "1"}},
+        "metadata": {"name": PACKAGE, "labels": {OURS: "true"}, "annotations": {PUBLICATION: "1"}},
         "spec": {
             "sourceType": "grpc",
             "image": image,

@@ -1,5 +1,5 @@
 //! The operator's memory over the whole run: the highest mark of every one of its containers' cgroups, and whether
-//! one was ever killed for want of memory.
+//! one was ever killed for want of memory. And why any of them had to be started again.
 //!
 //! Pods go away during the run and their cgroups with them, so the marks are read once a second. Every local pod's cgroup is
 //! visible in the host's hierarchy, version 1 or 2, as `.../pod<uid>/<container>`.
@@ -9,13 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, LogParams};
 
 /// How often the marks are read.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Deep enough for `kubepods/burstable/pod<uid>` below a cgroup root of the cluster's own.
 const DEPTH: usize = 6;
+/// What the names of the operator's pods begin with.
+const PODS: &str = "roadstead-operator-";
+/// Enough of a log to hold what a program says when it ends.
+const LINES: i64 = 20;
 
 /// What was seen of one pod of the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +35,26 @@ pub struct Peak {
     pub kills: u64,
     /// How often the container was started again.
     pub restarts: i32,
+    /// Why, by the number of the restart; one that ended twice within a sample's time lacks the first.
+    pub exits: BTreeMap<i32, Exit>,
+}
+
+/// How a container of the operator ended before it was started again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    pub code: i32,
+    /// The kubelet's word for it, such as `Error` or `OOMKilled`.
+    pub reason: String,
+    /// What the program said last about itself: the line with its name in front, or the last one.
+    pub last_words: String,
+}
+
+impl Exit {
+    /// Whether it is one by design: who loses the Lease must end, and does when the API server is too slow to renew it, or when OLM takes
+    /// the rights away before the pods. The texts are those of `roadstead run`.
+    pub fn is_intended(&self) -> bool {
+        self.code == 1 && self.last_words.starts_with("roadstead: lost the lease ")
+    }
 }
 
 /// Watches the operator's pods from the first scenario to the last.
@@ -50,7 +75,10 @@ impl Memory {
                     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
                     // A failed list is one missed sample
                     if let Ok(list) = pods.list(&ListParams::default()).await {
-                        list.items.iter().for_each(|pod| writer.sample(pod, &mut folders));
+                        for pod in &list.items {
+                            writer.sample(pod, &mut folders);
+                            writer.ask_why(&pods, pod).await;
+                        }
                     }
                 }
                 tokio::time::sleep(INTERVAL).await;
@@ -68,7 +96,7 @@ impl Memory {
         let (Some(name), Some(uid)) = (&pod.metadata.name, &pod.metadata.uid) else {
             return;
         };
-        if !name.starts_with("roadstead-operator-") {
+        if !name.starts_with(PODS) {
             return;
         }
         if !folders.contains_key(uid)
@@ -98,6 +126,49 @@ impl Memory {
             }
         }
     }
+
+    /// Keeps why a container of the operator was started again, with the end of its log. A log that cannot be read is asked for again
+    /// with the next sample.
+    async fn ask_why(&self, pods: &Api<Pod>, pod: &Pod) {
+        let name = pod.name_any();
+        if !name.starts_with(PODS) {
+            return;
+        }
+        for (restart, end) in ends(pod) {
+            if self
+                .peaks()
+                .get(&name)
+                .is_some_and(|peak| peak.exits.contains_key(&restart))
+            {
+                continue;
+            }
+            let params = LogParams {
+                tail_lines: Some(LINES),
+                previous: true,
+                ..LogParams::default()
+            };
+            let Ok(log) = pods.logs(&name, &params).await else {
+                continue;
+            };
+            let said = log.lines().rev().find(|line| line.starts_with("roadstead: "));
+            let exit = Exit {
+                code: end.exit_code,
+                reason: end.reason.clone().unwrap_or_default(),
+                last_words: said.or_else(|| log.lines().last()).unwrap_or_default().to_owned(),
+            };
+            let mut all = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(name.clone()).or_default().exits.insert(restart, exit);
+        }
+    }
+}
+
+/// The ends of a pod's containers, with the number of the restart that came after each.
+fn ends(pod: &Pod) -> impl Iterator<Item = (i32, &ContainerStateTerminated)> {
+    let containers = pod
+        .status
+        .iter()
+        .flat_map(|it| it.container_statuses.iter().flatten());
+    containers.filter_map(|it| Some((it.restart_count, it.last_state.as_ref()?.terminated.as_ref()?)))
 }
 
 /// Raises the marks to what the container's cgroup says now; one that has gone says nothing.

@@ -12,7 +12,7 @@ use crate::objects::{
 use crate::operator;
 use crate::outcome::Outcome;
 use crate::wait::{Seen, until};
-use crate::world::{DEMO, OPERATORS, World};
+use crate::world::{DEMO, OPERATORS, OURS, World};
 
 /// The package, and the name of the Subscription, the CatalogSource and the OperatorGroup of these tests.
 pub const PACKAGE: &str = "roadstead";
@@ -111,7 +111,8 @@ pub async fn operator_group(world: &World, targets: Option<&[&str]>) -> Outcome 
     }
     let spec = targets.map_or_else(|| json!({}), |targets| json!({"targetNamespaces": targets}));
     let group = json!({
-        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": GROUP}, "spec": spec,
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": GROUP, "labels": {OURS: "true"}},
+        "spec": spec,
     });
     world.apply(OPERATORS, group).await?;
     Ok(())
@@ -136,7 +137,7 @@ pub async fn subscribe(world: &World, wish: Wish<'_>) -> Outcome {
     }
     let subscription = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-        "metadata": {"name": PACKAGE}, "spec": spec,
+        "metadata": {"name": PACKAGE, "labels": {OURS: "true"}}, "spec": spec,
     });
     world.apply(OPERATORS, subscription).await?;
     Ok(())

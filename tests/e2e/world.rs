@@ -18,8 +18,8 @@ use crate::wait::{Seen, until};
 
 /// Where the operator lives under OLM.
 pub const OPERATORS: &str = "operators";
-/// Label of the namespaces that the scenarios make, so that the next run finds what an interrupted one left.
-const OURS: &str = "roadstead.dev/e2e";
+/// Label of what the scenarios make, so that the next run finds the namespaces that an interrupted one left, and `make demo` the rest.
+pub const OURS: &str = "roadstead.dev/e2e";
 /// The label on what `make demo` makes.
 pub const DEMO: &str = "roadstead.dev/demo=true";
 
@@ -239,17 +239,18 @@ impl World {
         let name = format!("roadstead-e2e-{name}");
         self.wait_gone_if_terminating(&name).await?;
         self.make_namespace(&name).await?;
-        self.merge(
-            NAMESPACE,
-            "",
-            &name,
-            json!({"metadata": {"labels": {OURS: "true"}}}),
-        )
-        .await?;
+        self.claim(&name).await?;
         Ok(name)
     }
 
-    async fn wait_gone_if_terminating(&self, name: &str) -> Outcome {
+    /// Marks a namespace that something else made for a scenario, so that it goes with the others when the scenario fails.
+    pub async fn claim(&self, name: &str) -> Outcome {
+        let mark = json!({"metadata": {"labels": {OURS: "true"}}});
+        self.merge(NAMESPACE, "", name, mark).await.map(drop)
+    }
+
+    /// For a namespace that an earlier run may have left, and that is being removed.
+    pub async fn wait_gone_if_terminating(&self, name: &str) -> Outcome {
         match self.find(NAMESPACE, "", name).await? {
             Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
                 self.wait_gone(NAMESPACE, "", name, Duration::from_secs(60)).await

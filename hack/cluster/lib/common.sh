@@ -33,15 +33,22 @@ seconds_since() {
   printf '%d.%d' $((ms / 1000)) $((ms % 1000 / 100))
 }
 
+# Whether a person reads along at a terminal, yes or no. What the cluster itself prints goes through a file: "up" tells it.
+READ_ALONG=${READ_ALONG:-no}
+[[ ! -t 1 ]] || READ_ALONG=yes
+
 # stage NAME COMMAND...: runs COMMAND as one step of something longer and prints its name and time.
-# The name comes first, so that a person sees what is being waited for.
+# The name comes first, so that one sees what is being waited for. A terminal gets the time on the same line; whoever reads
+# whole lines, such as a log, gets the name on a line of its own.
 # (COMMAND is not run as a condition: that would switch off "set -e" inside of it.)
 stage() {
   local name=$1 start
   shift
   start=$(now_ms)
-  printf '  %-44s' "$name"
+  [[ $READ_ALONG == yes ]] || printf '  %s ...\n' "$name"
+  [[ $READ_ALONG == no ]] || printf '  %-44s' "$name"
   "$@"
+  [[ $READ_ALONG == yes ]] || printf '  %-44s' "$name"
   printf '%6s s\n' "$(seconds_since "$start")"
 }
 
@@ -59,7 +66,7 @@ await() {
     ((status != HOPELESS && $(now_ms) - start < limit * 1000)) || break
     sleep 0.1
   done
-  printf '\n'
+  [[ $READ_ALONG == no ]] || printf '\n'
   warn "waited $(seconds_since "$start") s in vain for $what"
   [[ -z $output ]] || warn "last answer: $(tail -n 3 <<<"$output")"
   return 1

@@ -31,13 +31,14 @@ build_base_image() {
   local name=$1 archive=$2 work log=$CACHE/images/$1.log
   work=$(mktemp -d "$CACHE/images/.work-XXXXXX")
   mkdir "$work/context"
-  (
-    "$HERE/images/$name/stage" "$work/context" "$(bin_folder)"
-    buildah_in "$work/storage" bud --isolation chroot --timestamp 0 --tag "$name" \
-      --file "$HERE/images/$name/Dockerfile" "$work/context"
-    # Layers stay uncompressed: the registry is on the same machine, and packing costs more than it saves.
-    buildah_in "$work/storage" push --disable-compression "$name" "oci-archive:$work/image.tar:$name"
-  ) >"$log" 2>&1 || die "image $name could not be built: $(tail -n 3 "$log") (all of it in $log)"
+  # Joined by &&, since "set -e" does not hold before ||. Layers stay uncompressed: the registry is on the same machine, and packing costs
+  # more than it saves.
+  {
+    "$HERE/images/$name/stage" "$work/context" "$(bin_folder)" &&
+      buildah_in "$work/storage" bud --isolation chroot --timestamp 0 --tag "$name" \
+        --file "$HERE/images/$name/Dockerfile" "$work/context" &&
+      buildah_in "$work/storage" push --disable-compression "$name" "oci-archive:$work/image.tar:$name"
+  } >"$log" 2>&1 || die "image $name could not be built: $(tail -n 3 "$log") (all of it in $log)"
   mv "$work/image.tar" "$archive"
   rm -rf "$work"
 }

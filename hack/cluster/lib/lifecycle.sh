@@ -44,7 +44,7 @@ up() {
   mkdir -m 700 "$STATE" || die "cannot make the state folder $STATE"
   # Whatever goes wrong from here on, nothing is left behind.
   trap 'give_up' EXIT
-  trap 'exit 130' INT TERM
+  trap 'exit 130' HUP INT TERM
   mkdir "$STATE/logs"
   free_port >"$STATE/port"
   stage "certificates" make_pki "$(<"$STATE/port")"
@@ -52,14 +52,14 @@ up() {
   follow_boot
   await 10 "the API server to answer on 127.0.0.1:$(<"$STATE/port")" \
     "$(bin_folder)/kubectl" --kubeconfig "$STATE/kubeconfig" --request-timeout=5s get --raw /readyz
-  trap - EXIT INT TERM
+  trap - EXIT HUP INT TERM
   say "Cluster '$CLUSTER_NAME' is up after $(seconds_since "$start") s. Use it with: eval \"\$(hack/cluster/cluster env)\""
 }
 
 # launch: the first process of the cluster, in namespaces of its own and outliving the calling shell.
 launch() {
   : >"$STATE/boot.log"
-  setsid unshare --mount --propagation slave --pid --mount-proc --uts --fork --kill-child \
+  READ_ALONG=$READ_ALONG setsid unshare --mount --propagation slave --pid --mount-proc --uts --fork --kill-child \
     "$HERE/cluster" __mounts </dev/null >"$STATE/logs/launch.log" 2>&1 9>&- &
   printf '%s %s\n' "$!" "$(started "$!")" >"$STATE/pid"
   disown
@@ -123,5 +123,5 @@ status() {
   say "Registry    $REGISTRY inside the cluster's network: $(in_network curl -fsS "http://$REGISTRY/v2/_catalog" | jq -r '.repositories | join(" ")')"
   say "Memory      $(cgroup_memory)"
   say "Logs        $STATE/logs"
-  "$(bin_folder)/kubectl" --kubeconfig "$STATE/kubeconfig" get nodes,pods --all-namespaces
+  "$(bin_folder)/kubectl" --kubeconfig "$STATE/kubeconfig" --request-timeout=10s get nodes,pods --all-namespaces
 }

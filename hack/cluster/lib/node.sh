@@ -105,7 +105,7 @@ push_base_images() {
 
 wait_for_images() { wait "$1" || die "the images could not be pushed to the registry"; }
 
-add_addons() { "$BIN/kubectl" create -f "$HERE/config/addons.yaml" >/dev/null; }
+add_addons() { "$BIN/kubectl" --request-timeout=10s create -f "$HERE/config/addons.yaml" >/dev/null; }
 
 node_ready() {
   [[ $(kubectl_quiet get node "$CLUSTER_NAME" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}') == True ]]

@@ -8,14 +8,14 @@ add_olm() {
 }
 
 olm_types() {
-  "$BIN/kubectl" create -f "$BIN/olm-manifests/crds.yaml" --output=name >"$STATE/logs/olm-install.log"
+  "$BIN/kubectl" --request-timeout=10s create -f "$BIN/olm-manifests/crds.yaml" --output=name >"$STATE/logs/olm-install.log"
   # A type is in the API server's discovery, where kubectl looks, some time after it is Established.
   await_component 30 kube-apiserver "OLM's types to be served" kubectl_quiet get \
     olmconfigs.operators.coreos.com,clusterserviceversions.operators.coreos.com,operatorgroups.operators.coreos.com
 }
 
 olm_objects() {
-  "$BIN/kubectl" create -f "$BIN/olm-manifests/olm.yaml" --output=name >>"$STATE/logs/olm-install.log"
+  "$BIN/kubectl" --request-timeout=10s create -f "$BIN/olm-manifests/olm.yaml" --output=name >>"$STATE/logs/olm-install.log"
 }
 
 packageserver_succeeded() {

@@ -84,10 +84,10 @@ without_services() {
   [[ ! -e $policy ]] || { "$@"; return; }
   printf '#!/bin/sh\nexit 101\n' >"$policy"
   chmod 755 "$policy"
-  # Left behind, it would keep every service of this host from starting
-  trap 'rm -f /usr/sbin/policy-rc.d; exit 130' INT TERM
+  # Left behind, it would keep every service of this host from starting. HUP is what a lost connection sends.
+  trap 'rm -f /usr/sbin/policy-rc.d; exit 130' HUP INT TERM
   "$@" || status=$?
-  trap - INT TERM
+  trap - HUP INT TERM
   rm -f "$policy"
   return "$status"
 }

@@ -63,11 +63,12 @@ build_programs() {
 }
 
 build_program() {
-  local bin=$1 name=$2 package=$3 tags=$4 folder=$HERE/programs log=$CACHE/bin/build.log
+  local bin=$1 name=$2 package=$3 tags=$4 folder=$HERE/programs log=$CACHE/bin/build.log flags
   [[ $name != coredns ]] || folder+=/coredns
+  flags=$(link_flags)
   # A pipe or -o straight to the final name would leave half a program behind when interrupted.
   (cd "$folder" && CGO_ENABLED=0 GOTOOLCHAIN=local nice go build -trimpath -buildvcs=false -tags "$tags" \
-    -ldflags "$(link_flags)" -o "$bin/.partial-$name" "$package") >"$log" 2>&1 ||
+    -ldflags "$flags" -o "$bin/.partial-$name" "$package") >"$log" 2>&1 ||
     die "$name could not be built: $(tail -n 3 "$log") (go.mod and go.sum are in $folder)"
   mv "$bin/.partial-$name" "$bin/$name"
 }

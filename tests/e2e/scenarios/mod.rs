@@ -12,7 +12,7 @@ mod uninstall;
 mod upgrade;
 mod without_olm;
 
-/// Those that share an installation stand together; the memory of all of them comes last.
+/// Those that share an installation stand together; what was measured over all of them comes last.
 pub const ALL: &[Scenario] = &[
     scenario!(install::a_subscription_leads_to_a_csv_that_succeeded),
     scenario!(security::operator_and_proxy_run_where_the_restricted_standard_is_enforced),
@@ -31,5 +31,6 @@ pub const ALL: &[Scenario] = &[
     scenario!(install::an_operator_group_with_target_namespaces_is_refused),
     scenario!(uninstall::the_documented_order_removes_everything),
     scenario!(without_olm::the_manifests_install_an_operator_that_survives_its_leader),
+    scenario!(figures::the_operator_never_ends_but_for_a_lost_lease),
     scenario!(figures::the_operator_stays_within_30_mib_through_the_whole_run),
 ];

@@ -22,8 +22,12 @@ const EXPIRY: Duration = Duration::from_secs(25);
 pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: Arc<World>) -> Outcome {
     olm::clean(&world).await?;
     let image = world.operator_image("0.1.0");
+    world.wait_gone_if_terminating(SYSTEM).await?;
     let started = Instant::now();
-    world.run("hack/deploy", &[&image]).await?;
+    let deployed = world.run("hack/deploy", &[&image]).await;
+    let claimed = world.claim(SYSTEM).await;
+    deployed?;
+    claimed?;
     operator::ready(&world, SYSTEM).await?;
     world.note(format!(
         "hack/deploy to a leader {:.1} s",
