@@ -1,6 +1,5 @@
 //! `roadstead run`: Run the operator.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +7,6 @@ use std::time::Duration;
 use axum::Router;
 use clap::{ArgAction, ValueEnum};
 use kube::Config;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -23,7 +21,7 @@ use crate::runtime::controller::ControllerOptions;
 use crate::runtime::lease::{Leadership, LeaseConfig};
 use crate::runtime::manager::{Manager, ManagerOptions};
 use crate::runtime::metrics::RuntimeMetrics;
-use crate::runtime::{admin, health};
+use crate::runtime::{admin, health, signals};
 use crate::telemetry::logs::{self, Format, LogLevel};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::traces::Traces;
@@ -230,8 +228,7 @@ pub fn main(args: Args) -> Outcome {
 }
 
 async fn run(args: Args) -> Outcome {
-    // First of all: the kernel ignores a signal for which the first process of a container has no handler.
-    let told_to_stop = shutdown()?;
+    let told_to_stop = signals::shutdown()?;
     let tuning = Tuning::new(&args.pace, controllers::KINDS)?;
     let endpoint = args
         .logging
@@ -395,18 +392,6 @@ fn listeners(
 async fn wait_for(mut stopped: watch::Receiver<bool>) {
     // Fails when the sender is gone, which means the same.
     let _ = stopped.wait_for(|stopped| *stopped).await;
-}
-
-/// Done at the first SIGTERM or SIGINT.
-fn shutdown() -> std::io::Result<impl Future<Output = ()>> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        };
-        warn!(signal = name, "told to stop");
-    })
 }
 
 #[cfg(test)]
