@@ -83,11 +83,16 @@ build_and_push() {
   fi
 }
 
-# operator_image VERSION, bundle_image VERSION: names that tell what is inside. A node pulls a tag once, so a tag that stays while its
+# operator_image VERSION, bundle_image VERSION, and the same of the sample operator: names that tell what is inside. A node pulls a tag once, so a tag that stays while its
 # content changes would leave a living cluster with what an earlier build pushed.
 operator_image() { printf '%s/roadstead-operator:v%s-%s' "$REGISTRY" "$1" "$(content)"; }
 bundle_image() { printf '%s/roadstead-bundle:v%s-%s' "$REGISTRY" "$1" "$(content)"; }
+greeter_image() { printf '%s/roadstead-greeter:v%s-%s' "$REGISTRY" "$1" "$(greeter_content)"; }
+greeter_bundle_image() { printf '%s/roadstead-greeter-bundle:v%s-%s' "$REGISTRY" "$1" "$(greeter_content)"; }
 content() { find dist/roadstead Dockerfile config -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-10; }
+greeter_content() {
+  find dist/roadstead-greeter examples/greeter/{Dockerfile,crds,manifests} -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-10
+}
 
 # make_bundle VERSION FOLDER [CATALOG]: the bundle of one version, and the Dockerfile of its image, in FOLDER. What the
 # version replaces is looked up in CATALOG.
