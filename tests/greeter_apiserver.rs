@@ -138,6 +138,29 @@ async fn a_person_cannot_go_while_a_greeting_refers_to_it() {
         .await;
 }
 
+#[tokio::test]
+async fn whoever_is_named_was_held_before() {
+    let world = World::new("order").await;
+    let (greetings, people) = (version::<Greeting>(&world).await, version::<Person>(&world).await);
+    world.does().await;
+    let held = history::<Person>(&world, &people).await.into_iter();
+    let held: Vec<(u64, String)> = held
+        .filter(|(_, person, _)| person.finalizers() == [FINALIZER])
+        .map(|(version, person, _)| (version, person.name_any()))
+        .collect();
+    let mut named = 0;
+    for (version, greeting, _) in history::<Greeting>(&world, &greetings).await {
+        for name in people_of(&greeting) {
+            let before = held
+                .iter()
+                .any(|(since, person)| *since < version && *person == name);
+            assert!(before, "named at {version}: {name}, held: {held:?}");
+            named += 1;
+        }
+    }
+    assert!(named >= 2, "the history names {named} people");
+}
+
 fn people_of(greeting: &Greeting) -> Vec<String> {
     greeting.status.clone().unwrap_or_default().people
 }
@@ -196,6 +219,7 @@ async fn the_finalizer_goes_once_no_greeting_refers_to_the_person_and_comes_back
         .await;
     world.until_finalizers("janed", &["example.org/another"]).await;
     world.until_finalizers("johnd", &[]).await;
+    until_person_says(&world, "johnd", "no Greeting refers to it").await;
 
     // Nobody needs the operator for the deletion of somebody who is not greeted.
     world.operator.stop().await;
@@ -253,12 +277,16 @@ async fn every_transition_is_an_event_and_a_condition() {
     let jane = "Hello to the Doe family: Jane";
     world.until_event("does", "Normal", "Greeted", jane).await;
     assert_eq!(ready(&world).await, ["True", "Greeted", jane]);
-    within(LIMIT, "the person says that it is greeted", async || {
-        let person = world.find::<Person>("janed").await.unwrap();
+    until_person_says(&world, "janed", "Greeting does refers to it").await;
+}
+
+async fn until_person_says(world: &World, person: &str, message: &str) {
+    within(LIMIT, &format!("{person} says {message:?}"), async || {
+        let person = world.find::<Person>(person).await.unwrap();
         let conditions = person.status.unwrap_or_default().conditions;
         conditions
             .iter()
-            .any(|it| it.type_ == "Greeted" && it.message == "Greeting does refers to it")
+            .any(|it| it.type_ == "Greeted" && it.message == message)
     })
     .await;
 }
