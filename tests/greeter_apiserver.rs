@@ -238,10 +238,10 @@ async fn a_second_reconcile_writes_nothing_and_no_reconcile_lists() {
     world.until_quiet().await;
     assert_eq!(world.operator.failures(), 0);
 
-    // A new process knows nothing, and looks at all four objects.
+    // A new process knows nothing, and looks at all four objects and the stranger.
     world.restart().await;
     within(LIMIT, "everything is reconciled again", async || {
-        world.operator.reconciles() >= 4
+        world.operator.reconciles() >= 5
     })
     .await;
     world.until_quiet().await;

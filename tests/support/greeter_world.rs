@@ -23,7 +23,7 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio::task::JoinHandle;
 
 use super::apiserver::{ApiServer, within};
-use super::operator::api::{Greeting, Person};
+use super::operator::api::{Greeting, Person, PersonSpec};
 use super::operator::register;
 
 /// How long anything may take.
@@ -174,7 +174,7 @@ impl World {
     }
 }
 
-/// The kinds, and the roles of the manifests.
+/// The kinds, the roles of the manifests, and a stranger.
 async fn install(server: &ApiServer) {
     server.install_crds_of("examples/greeter/crds").await;
     let client = server.client().await;
@@ -204,6 +204,11 @@ async fn install(server: &ApiServer) {
         };
         api.create(&PostParams::default(), &object).await.unwrap();
     }
+    // Somebody of the same surname in a namespace of its own, whom no Greeting may greet or hold.
+    let (first_name, surname) = ("Stranger".to_owned(), "Doe".to_owned());
+    let stranger = Person::new("stranger", PersonSpec { first_name, surname });
+    let people: Api<Person> = Api::namespaced(client, NAME);
+    people.create(&PostParams::default(), &stranger).await.unwrap();
 }
 
 /// The sample operator, running in this process.
@@ -227,8 +232,8 @@ impl Operator {
         let clients =
             Clients::connect(config, leadership, Duration::from_secs(10), &runtime_metrics).unwrap();
         let options = ManagerOptions {
-            // The role is for all namespaces; other tests have their own.
-            namespaces: vec![namespace.to_owned()],
+            // Not all of them, for other tests have theirs; the second is where the stranger lives.
+            namespaces: vec![namespace.to_owned(), NAME.to_owned()],
             lease: election.then(|| LeaseConfig::new(NAME, NAME, namespace)),
             ..ManagerOptions::new(NAME, "test")
         };
