@@ -20,6 +20,7 @@ const REMOVAL: &[&str] = &[
     "-n operators delete csv -l operators.coreos.com/roadstead-greeter.operators --timeout=60s",
     "delete crd greetings.roadstead.dev people.roadstead.dev --timeout=60s",
     "-n operators delete lease roadstead-greeter",
+    "delete operators.operators.coreos.com roadstead-greeter.operators --timeout=60s",
 ];
 
 pub async fn a_second_package_installs_the_sample_operator_which_greets_and_holds_people(
