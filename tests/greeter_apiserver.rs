@@ -277,6 +277,9 @@ async fn every_transition_is_an_event_and_a_condition() {
     let jane = "Hello to the Doe family: Jane";
     world.until_event("does", "Normal", "Greeted", jane).await;
     assert_eq!(ready(&world).await, ["True", "Greeted", jane]);
+    world
+        .until_event("janed", "Normal", "Held", "a Greeting is going to name it")
+        .await;
     until_person_says(&world, "janed", "Greeting does refers to it").await;
 }
 

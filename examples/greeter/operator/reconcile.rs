@@ -28,7 +28,9 @@ impl Reconciler for Greetings {
         let family = decide::family(&greeting, people);
         for person in &family {
             if finalizers::state(&**person, FINALIZER) == FinalizerState::Missing {
-                finalizers::add(context.client(), &**person, FINALIZER).await?;
+                let held = finalizers::add(context.client(), &**person, FINALIZER).await?;
+                let (type_, note) = (EventType::Normal, "a Greeting is going to name it");
+                context.events().publish(&held, type_, "Held", "Hold", note).await;
             }
         }
         let (reason, status) = decide::greet(&greeting, &family, context.now());
