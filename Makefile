@@ -8,6 +8,10 @@ REGISTRY ?= registry.roadstead.dev
 IMG         ?= $(REGISTRY)/roadstead-operator:v$(VERSION)
 BUNDLE_IMG  ?= $(REGISTRY)/roadstead-bundle:v$(VERSION)
 CATALOG_IMG ?= $(REGISTRY)/roadstead-catalog:latest
+# The sample operator has a version of its own
+GREETER_VERSION    ?= $(shell sed -n 's/^  version: //p' examples/greeter/manifests/base.yaml)
+GREETER_IMG        ?= $(REGISTRY)/roadstead-greeter:v$(GREETER_VERSION)
+GREETER_BUNDLE_IMG ?= $(REGISTRY)/roadstead-greeter-bundle:v$(GREETER_VERSION)
 
 # docker, podman or buildah, whichever works first; docker's client is of no use without its daemon
 CONTAINER_TOOL ?= $(shell if docker info >/dev/null 2>&1; then echo docker; else for tool in podman buildah; do command -v $$tool >/dev/null 2>&1 && echo $$tool && break; done; fi)
@@ -47,7 +51,7 @@ check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	$(call require,cc,apt-get install gcc)
 	@hack/stage "format"       cargo fmt --check
 	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
-	@hack/stage "pure tests"   cargo test --quiet --lib --bins $(call flags,$(PURE_FILES))
+	@hack/stage "pure tests"   cargo test --quiet --lib --bins --example greeter $(call flags,$(PURE_FILES))
 # The local cluster's own tests run before end to end, never beside it: two busy clusters would slow each other down
 test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
@@ -98,6 +102,22 @@ catalog-build: ## Build the catalog's image: CATALOG_IMG=...
 catalog-push: ## Push it: CATALOG_IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
+
+##@ The sample operator, examples/greeter
+.PHONY: greeter greeter-build greeter-push
+greeter: ## Write its crds/, its bundle/ and its package in catalog/
+	cargo run --quiet --example greeter -- generate
+	$(ROADSTEAD) bundle generate --input examples/greeter/crds --input examples/greeter/manifests --output examples/greeter/bundle --image $(GREETER_IMG)
+	$(ROADSTEAD) catalog generate --bundle examples/greeter/bundle --bundle-image $(GREETER_BUNDLE_IMG)
+greeter-build: ## Build its two images: GREETER_IMG=... GREETER_BUNDLE_IMG=...
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
+	@hack/build-static greeter
+	$(CONTAINER_TOOL) build -f examples/greeter/Dockerfile -t $(GREETER_IMG) .
+	$(CONTAINER_TOOL) build -f examples/greeter/bundle.Dockerfile -t $(GREETER_BUNDLE_IMG) examples/greeter
+greeter-push: ## Push them
+	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
+	$(CONTAINER_TOOL) push $(GREETER_IMG)
+	$(CONTAINER_TOOL) push $(GREETER_BUNDLE_IMG)
 
 ##@ Deploy without OLM
 .PHONY: install uninstall deploy undeploy

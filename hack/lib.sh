@@ -97,10 +97,10 @@ wait_for() {
 
 # ---- images ---------------------------------------------------------------------------------------------------
 
-# build_binary: the static binary that the images hold
+# build_binary [greeter]: the static binary that the images hold
 build_binary() {
   local built
-  built=$(hack/build-static)
+  built=$(hack/build-static "$@")
   keep "$built"
 }
 
@@ -118,16 +118,21 @@ build_and_push() {
   fi
 }
 
-# operator_image VERSION, bundle_image VERSION: names that tell what is inside. A node pulls a tag once, so a tag that stays while its
-# content changes would leave a living cluster with what an earlier build pushed.
+# operator_image VERSION, bundle_image VERSION, and the same of the sample operator: names that tell what is inside. A node pulls a tag
+# once, so a tag that stays while its content changes would leave a living cluster with what an earlier build pushed.
 operator_image() { image_of operator "$1"; }
 bundle_image() { image_of bundle "$1"; }
+greeter_image() { image_of greeter "$1" greeter_content; }
+greeter_bundle_image() { image_of greeter-bundle "$1" greeter_content; }
 image_of() {
   local content
-  content=$(content)
+  content=$("${3:-content}")
   printf '%s/roadstead-%s:v%s-%s' "$REGISTRY" "$1" "$2" "$content"
 }
 content() { find dist/roadstead Dockerfile config -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-10; }
+greeter_content() {
+  find dist/roadstead-greeter examples/greeter/{Dockerfile,crds,manifests} -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-10
+}
 
 # make_bundle VERSION FOLDER [CATALOG]: the bundle of one version, and the Dockerfile of its image, in FOLDER. What the
 # version replaces is looked up in CATALOG.

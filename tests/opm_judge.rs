@@ -12,7 +12,11 @@ use registry::{Registry, without_proxy};
 use roadstead::olm::catalog::{Catalog, Rendered};
 use roadstead::olm::yaml;
 use roadstead::package;
+use rstest::rstest;
 use serde_json::Value;
+
+/// The sample operator's package.
+const GREETER: &str = "roadstead-greeter";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -86,19 +90,19 @@ fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
 }
 
 /// The blob that we put into the catalog is, field by field, the one that `opm render` makes of the same bundle.
-#[test]
-fn opm_reads_the_bundle_as_we_do() {
-    let catalog = Catalog::read(&root().join("catalog"), package::PACKAGE).unwrap();
-    let released = catalog.released().unwrap();
-    let Some((version, ours)) = released
-        .iter()
-        .find(|(version, _)| *version == package::version().unwrap())
-    else {
-        return; // between two releases, bundle/ is of a version that no catalog has
+#[rstest]
+#[case::the_product(package::PACKAGE, "bundle")]
+#[case::the_sample(GREETER, "examples/greeter/bundle")]
+fn opm_reads_the_bundle_as_we_do(#[case] package: &str, #[case] bundle: &str) {
+    let catalog = Catalog::read(&root().join("catalog"), package).unwrap();
+    let there = Rendered::read(&root().join(bundle), |_, _| Ok(String::new())).unwrap();
+    let Some(ours) = catalog.bundle(there.name()) else {
+        return; // between two releases, the bundle is of a version that no catalog has
     };
-    let image = format!("--alpha-image-ref-template=registry.roadstead.dev/roadstead-bundle:v{version}");
+    let version = ours.version().unwrap();
+    let image = format!("--alpha-image-ref-template=registry.roadstead.dev/{package}-bundle:v{version}");
     let migrated = "--migrate-level=bundle-object-to-csv-metadata";
-    let output = opm(&["render", "bundle", "--output=yaml", migrated, &image]);
+    let output = opm(&["render", bundle, "--output=yaml", migrated, &image]);
     assert_accepted(&output);
     let theirs: Vec<Value> = yaml::parse("opm render", &String::from_utf8(output.stdout).unwrap()).unwrap();
     assert_eq!(theirs, [serde_json::to_value(ours).unwrap()]);
@@ -114,22 +118,28 @@ fn opm_reads_the_images_as_we_do() {
         assert_accepted(&output);
         yaml::parse::<Value>(image, &String::from_utf8(output.stdout).unwrap()).unwrap()
     };
-    let bundle = registry.publish(root(), "bundle.Dockerfile", "roadstead-bundle:test", &[]);
-    let ours = Rendered::read(&root().join("bundle"), |_, _| Ok(bundle.clone())).unwrap();
-    assert_eq!(render(&bundle), [serde_json::to_value(ours.bundle()).unwrap()]);
+    for context in [root().to_owned(), root().join("examples/greeter")] {
+        let bundle = registry.publish(&context, "bundle.Dockerfile", "bundle:test", &[]);
+        let ours = Rendered::read(&context.join("bundle"), |_, _| Ok(bundle.clone())).unwrap();
+        assert_eq!(render(&bundle), [serde_json::to_value(ours.bundle()).unwrap()]);
+    }
 
     // What serves the catalog plays no part in what it says.
     let base = ["--build-arg", "OPM_IMAGE=scratch"];
     let catalog = registry.publish(root(), "catalog.Dockerfile", "roadstead-catalog:test", &base);
-    let file = root().join("catalog").join(Catalog::file(package::PACKAGE));
-    let ours: Vec<Value> = yaml::parse("catalog", &std::fs::read_to_string(file).unwrap()).unwrap();
-    assert_eq!(render(&catalog), ours);
+    let ours = [package::PACKAGE, GREETER].map(|package| {
+        let file = root().join("catalog").join(Catalog::file(package));
+        yaml::parse::<Value>("catalog", &std::fs::read_to_string(file).unwrap()).unwrap()
+    });
+    assert_eq!(render(&catalog), ours.concat());
 }
 
 /// The validators of `operator-sdk bundle validate`, the optional ones included, built from the same Go library.
-#[test]
-fn upstream_validators_find_no_error_in_the_bundle() {
-    let bundle = root().join("bundle");
+#[rstest]
+#[case::the_product("bundle")]
+#[case::the_sample("examples/greeter/bundle")]
+fn upstream_validators_find_no_error_in_the_bundle(#[case] bundle: &str) {
+    let bundle = root().join(bundle);
     let output = Command::new("go")
         .args(["run", "-C"])
         .arg(root().join("hack/judge"))

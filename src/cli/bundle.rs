@@ -26,9 +26,10 @@ enum Command {
 /// Every folder and name can be another one, so that a bundle for a test cluster leaves the checked-in one alone.
 #[derive(Debug, clap::Args)]
 struct Generate {
-    /// The manifests: CRDs, roles, Deployments, samples, and one ClusterServiceVersion as the base.
+    /// The manifests: CRDs, roles, Deployments, samples, and one ClusterServiceVersion as the base. Repeat it where they lie in
+    /// several folders.
     #[arg(long, value_name = "DIR", default_value = "config")]
-    input: PathBuf,
+    input: Vec<PathBuf>,
     /// The bundle's folder. bundle.Dockerfile is written beside it; the folder that holds both is the build context.
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output: PathBuf,
@@ -66,7 +67,10 @@ pub fn main(args: Args) -> Outcome {
 }
 
 fn generate(args: Generate) -> Outcome {
-    let manifests = Manifests::read(&args.input)?;
+    let mut manifests = Manifests::default();
+    for folder in &args.input {
+        manifests.merge(Manifests::read(folder)?);
+    }
     let base = csv::base(&manifests)?;
     let version = match args.version {
         Some(version) => version,

@@ -1,6 +1,5 @@
 //! `roadstead run`: Run the operator.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +7,9 @@ use std::time::Duration;
 use axum::Router;
 use clap::ArgAction;
 use kube::Config;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::Outcome;
 use super::logging::Logging;
@@ -25,7 +23,7 @@ use crate::runtime::controller::ControllerOptions;
 use crate::runtime::lease::{Leadership, LeaseConfig};
 use crate::runtime::manager::{Manager, ManagerOptions};
 use crate::runtime::metrics::RuntimeMetrics;
-use crate::runtime::{admin, health};
+use crate::runtime::{admin, health, signals};
 use crate::telemetry::metrics::Metrics;
 
 /// The field manager of children, and the reporter of Events.
@@ -214,8 +212,7 @@ pub fn main(args: Args) -> Outcome {
 }
 
 async fn run(args: Args) -> Outcome {
-    // First of all: the kernel ignores a signal for which the first process of a container has no handler.
-    let told_to_stop = shutdown()?;
+    let told_to_stop = signals::shutdown()?;
     let tuning = Tuning::new(&args.pace, controllers::KINDS)?;
     let (logs, traces) = args.logging.begin()?;
     info!(version = env!("CARGO_PKG_VERSION"), "roadstead starts");
@@ -364,18 +361,6 @@ fn listeners(
 async fn wait_for(mut stopped: watch::Receiver<bool>) {
     // Fails when the sender is gone, which means the same.
     let _ = stopped.wait_for(|stopped| *stopped).await;
-}
-
-/// Done at the first SIGTERM or SIGINT.
-fn shutdown() -> std::io::Result<impl Future<Output = ()>> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        };
-        warn!(signal = name, "told to stop");
-    })
 }
 
 #[cfg(test)]

@@ -51,6 +51,11 @@ impl Manifests {
         Ok(manifests)
     }
 
+    /// Adds all of another folder, after what is here.
+    pub fn merge(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     fn add(&mut self, path: &Path, text: &str) -> Result<(), Error> {
         for body in yaml::parse::<Value>(&path.display().to_string(), text)? {
             let is_object = body.get("apiVersion").is_some() && body.get("kind").is_some();

@@ -13,6 +13,7 @@
 //! | [`lease`], [`client`] | who may write, and the fence that sees to it |
 //! | [`queue`], [`backoff`] | what is to be done, and when again |
 //! | [`health`], [`metrics`], [`admin`] | what others can see of the operator, and what they can change |
+//! | [`signals`] | when to end |
 //! | [`clock`], [`jitter`], [`key`] | small things |
 //!
 //! Time is tokio's, and the wall clock an option, so that all of it runs on a paused clock against an API server in memory
@@ -44,3 +45,4 @@ pub mod queue;
 pub mod reconcile;
 mod rest;
 pub mod retry;
+pub mod signals;

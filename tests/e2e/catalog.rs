@@ -10,6 +10,8 @@
 //! | `candidate` | 0.1.0, 0.1.1 | the same |
 //! | `first` | 0.1.0 | the same |
 //! | `broken` | 0.1.0, 0.1.2, whose operator image does not exist | the same |
+//!
+//! Beside the package `roadstead` it holds `roadstead-greeter`, the sample operator, whose one version is in every channel of its own.
 
 use serde_json::json;
 

@@ -5,7 +5,9 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, LogParams};
 use serde_json::Value;
 
-use crate::objects::{CATALOG_SOURCE, CSV, INSTALL_PLAN, Kind, MY_PROXY, OPERATOR_GROUP, SUBSCRIPTION};
+use crate::objects::{
+    CATALOG_SOURCE, CSV, GREETING, INSTALL_PLAN, Kind, MY_PROXY, OPERATOR_GROUP, PERSON, SUBSCRIPTION,
+};
 use crate::world::{OPERATORS, World};
 
 /// The most Events and log lines that are printed.
@@ -50,10 +52,11 @@ pub async fn print(world: &World) {
     ] {
         objects(world, kind, OPERATORS, fields).await;
     }
-    let namespaces: Vec<String> = world
-        .list_everywhere(MY_PROXY, "")
-        .await
-        .unwrap_or_default()
+    let mut users = Vec::new();
+    for kind in [MY_PROXY, GREETING, PERSON] {
+        users.extend(world.list_everywhere(kind, "").await.unwrap_or_default());
+    }
+    let namespaces: Vec<String> = users
         .iter()
         .filter_map(ResourceExt::namespace)
         .chain([OPERATORS.to_owned(), "roadstead-system".to_owned()])
@@ -61,13 +64,10 @@ pub async fn print(world: &World) {
         .into_iter()
         .collect();
     for namespace in &namespaces {
-        objects(
-            world,
-            MY_PROXY,
-            namespace,
-            &["/metadata/deletionTimestamp", "/spec", "/status"],
-        )
-        .await;
+        for kind in [MY_PROXY, GREETING, PERSON] {
+            let fields = &["/metadata/deletionTimestamp", "/spec", "/status"];
+            objects(world, kind, namespace, fields).await;
+        }
         pods(world, namespace).await;
         events(world, namespace).await;
     }

@@ -13,6 +13,7 @@ mod explain;
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../support/load.rs"]
 mod generator;
+mod greeter;
 mod load;
 mod memory;
 mod objects;

@@ -88,6 +88,8 @@ pub const OPERATOR_GROUP: Kind = Kind::namespaced(OLM, "v1", "OperatorGroup", "o
 pub const SUBSCRIPTION: Kind = Kind::namespaced(OLM, "v1alpha1", "Subscription", "subscriptions");
 
 pub const MY_PROXY: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "MyProxy", "myproxies");
+pub const GREETING: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "Greeting", "greetings");
+pub const PERSON: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "Person", "people");
 
 pub const CONFIG_MAP: Kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
 pub const DEPLOYMENT: Kind = Kind::namespaced("apps", "v1", "Deployment", "deployments");
@@ -133,6 +135,8 @@ pub const ALL: &[Kind] = &[
     OPERATOR_GROUP,
     SUBSCRIPTION,
     MY_PROXY,
+    GREETING,
+    PERSON,
     CONFIG_MAP,
     DEPLOYMENT,
     JOB,

@@ -6,6 +6,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
 use crate::catalog;
+use crate::greeter;
 use crate::objects::{
     CATALOG_SOURCE, CSV, DEPLOYMENT, INSTALL_PLAN, LEASE, OPERATOR_GROUP, SUBSCRIPTION, names, text,
 };
@@ -72,6 +73,7 @@ pub async fn fresh(world: &World) -> Outcome {
 /// Removes what an earlier scenario installed and made; keeps the catalog.
 pub async fn clean(world: &World) -> Outcome {
     world.remove_namespaces().await?;
+    greeter::remove(world).await?;
     uninstall(world).await?;
     let demo = format!("-n operators delete catalogsource -l {DEMO} --ignore-not-found");
     world.kubectl(&demo).await?;
@@ -95,7 +97,7 @@ pub async fn uninstall(world: &World) -> Outcome {
         .await?;
     // A CSV that OLM had no time to label
     for csv in names(&world.list(CSV, OPERATORS, "").await?) {
-        if csv.starts_with(PACKAGE) {
+        if csv.starts_with(&csv_name("")) {
             world.delete(CSV, OPERATORS, &csv).await?;
             world.wait_gone(CSV, OPERATORS, &csv, SOON).await?;
         }
@@ -180,7 +182,7 @@ pub async fn is_well(world: &World, version: &str) -> Outcome<bool> {
             csv.metadata
                 .name
                 .as_deref()
-                .is_some_and(|name| name.starts_with(PACKAGE))
+                .is_some_and(|name| name.starts_with(&csv_name("")))
         })
         .collect();
     let [csv] = ours[..] else { return Ok(false) };

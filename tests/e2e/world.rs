@@ -32,7 +32,9 @@ pub struct Settings {
     pub content: String,
     /// The nginx image of the operands.
     pub nginx: String,
-    /// The checkout, for config/ and hack/demo.yaml.
+    /// The sample operator's image.
+    pub greeter: String,
+    /// The checkout, for config/, examples/ and hack/demo.yaml.
     pub source: PathBuf,
     /// A folder for files of this run.
     pub scratch: PathBuf,
@@ -51,6 +53,7 @@ impl Settings {
             registry: variable("E2E_REGISTRY")?,
             content: variable("E2E_CONTENT")?,
             nginx: variable("E2E_NGINX_IMAGE")?,
+            greeter: variable("E2E_GREETER_IMAGE")?,
             source: variable("E2E_SOURCE")?.into(),
             scratch: variable("E2E_SCRATCH")?.into(),
         }))

@@ -70,11 +70,17 @@ impl ApiServer {
     /// Applies the product's resource definitions and waits until they are served.
     #[allow(dead_code, reason = "each test binary uses what it needs of this")]
     pub async fn install_crds(&self) {
+        self.install_crds_of("crds").await;
+    }
+
+    /// The same for those in a folder of this repository.
+    #[allow(dead_code, reason = "each test binary uses what it needs of this")]
+    pub async fn install_crds_of(&self, folder: &str) {
         let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let crds: Api<DynamicObject> = Api::all_with(self.client().await, &ApiResource::from_gvk(&kind));
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds");
-        for file in std::fs::read_dir(folder).expect("the folder crds") {
-            let path = file.expect("a file in crds").path();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        for file in std::fs::read_dir(folder).expect("the folder of the definitions") {
+            let path = file.expect("a file in it").path();
             if path.extension().is_none_or(|extension| extension != "yaml") {
                 continue;
             }

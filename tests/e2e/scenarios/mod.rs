@@ -4,6 +4,7 @@ use crate::runner::{Scenario, scenario};
 
 mod config;
 mod figures;
+mod greeter;
 mod install;
 mod security;
 mod serving;
@@ -28,6 +29,7 @@ pub const ALL: &[Scenario] = &[
     scenario!(install::starting_csv_and_manual_approval_wait_for_the_user),
     scenario!(upgrade::a_switch_to_another_channel_upgrades),
     scenario!(upgrade::an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_work_and_says_so),
+    scenario!(greeter::a_second_package_installs_the_sample_operator_which_greets_and_holds_people),
     scenario!(install::an_operator_group_with_target_namespaces_is_refused),
     scenario!(uninstall::the_documented_order_removes_everything),
     scenario!(without_olm::the_manifests_install_an_operator_that_survives_its_leader),

@@ -101,7 +101,8 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
 pub async fn the_documented_order_removes_everything(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.1.0").await?;
     let proxy = Proxy::serving(&world, "removal").await?;
-    let documented = documented_commands(&world)?;
+    let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
+    let documented = commands(&readme, "To remove everything, in this order")?;
     ensure!(
         documented
             == FULL_REMOVAL
@@ -121,22 +122,19 @@ pub async fn the_documented_order_removes_everything(world: Arc<World>) -> Outco
     .await
 }
 
-/// The commands after "To remove everything" in README.md, without `kubectl` and comments.
-fn documented_commands(world: &World) -> Outcome<Vec<String>> {
-    let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
+/// The commands of the first code block after a text, without `kubectl` and comments.
+pub(super) fn commands(readme: &str, after: &str) -> Outcome<Vec<String>> {
     let block = readme
-        .split_once("To remove everything, in this order")
+        .split_once(after)
         .and_then(|(_, rest)| rest.split("```").nth(1))
-        .ok_or_else(|| {
-            Failure::new("README.md lacks a code block after \"To remove everything, in this order\"")
-        })?;
+        .ok_or_else(|| Failure::new(format!("README.md lacks a code block after {after:?}")))?;
     let commands = block.lines().filter_map(|line| line.strip_prefix("kubectl "));
     Ok(commands
         .map(|line| line.split(" #").next().unwrap_or_default().trim().to_owned())
         .collect())
 }
 
-fn without_timeout(command: &str) -> String {
+pub(super) fn without_timeout(command: &str) -> String {
     command.split(" --timeout").next().unwrap_or_default().to_owned()
 }
 
