@@ -41,24 +41,38 @@ fn assert_accepted(output: &Output) {
     );
 }
 
-/// A catalog with a history: two versions in every channel, one that is only a candidate, and a new minor version.
-fn history(folder: &Path) -> PathBuf {
+/// A catalog to which versions were added one after another, each to some channels.
+fn published(folder: &Path, releases: &[(&str, &[&str])]) -> PathBuf {
     let mut catalog = Catalog::empty(package::PACKAGE);
-    for (version, channels) in [
-        ("0.1.0", vec!["candidate", "stable", "stable-v0.1"]),
-        ("0.1.1", vec!["candidate", "stable", "stable-v0.1"]),
-        ("0.1.2", vec!["candidate"]),
-        ("0.2.0", vec!["candidate", "stable", "stable-v0.2"]),
-    ] {
+    for (version, channels) in releases {
         let version = version.parse().unwrap();
         let mut tree = package::tree(&version).unwrap();
         tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
-        let channels: Vec<String> = channels.into_iter().map(str::to_owned).collect();
+        let channels: Vec<String> = channels.iter().map(|&channel| channel.to_owned()).collect();
         package::publish_to(&mut catalog, &tree, &channels).unwrap();
     }
     catalog.tree(Path::new("catalog")).unwrap().write(folder).unwrap();
     folder.join("catalog")
 }
+
+/// Two versions in every channel, one that is only a candidate, and a new minor version.
+const HISTORY: [(&str, &[&str]); 4] = [
+    ("0.1.0", &["candidate", "stable", "stable-v0.1"]),
+    ("0.1.1", &["candidate", "stable", "stable-v0.1"]),
+    ("0.1.2", &["candidate"]),
+    ("0.2.0", &["candidate", "stable", "stable-v0.2"]),
+];
+
+/// Candidates that come to stable late, the higher one first.
+const PROMOTIONS: [(&str, &[&str]); 7] = [
+    ("0.1.0", &["candidate", "stable"]),
+    ("0.1.1", &["candidate"]),
+    ("0.1.2", &["candidate"]),
+    ("0.1.3", &["candidate"]),
+    ("0.1.4", &["candidate", "stable"]),
+    ("0.1.3", &["stable"]),
+    ("0.1.2", &["stable"]),
+];
 
 #[test]
 fn opm_accepts_the_catalog() {
@@ -68,7 +82,7 @@ fn opm_accepts_the_catalog() {
 #[test]
 fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
     let scratch = tempfile::tempdir().unwrap();
-    let catalog = history(scratch.path());
+    let catalog = published(scratch.path(), &HISTORY);
     assert_accepted(&opm(&["validate", &catalog.display().to_string()]));
 
     let file = catalog.join("roadstead/catalog.yaml");
@@ -83,6 +97,13 @@ fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
         .unwrap()
         .check()
         .unwrap_err();
+}
+
+#[test]
+fn opm_accepts_promotions_in_any_order() {
+    let scratch = tempfile::tempdir().unwrap();
+    let catalog = published(scratch.path(), &PROMOTIONS);
+    assert_accepted(&opm(&["validate", &catalog.display().to_string()]));
 }
 
 /// The blob that we put into the catalog is, field by field, the one that `opm render` makes of the same bundle.

@@ -42,7 +42,8 @@ impl Channel {
     }
 
     /// The entry at `next` now comes after `name`, which came between it and `tail`. One that it replaced outside of the channel
-    /// is skipped instead, unless it is what `name` replaces.
+    /// is skipped instead, unless it is what `name` replaces. No later entry may skip `name` any more: what is skipped ends the
+    /// chain.
     fn takes_over(&mut self, next: usize, name: &str, tail: Option<&str>) {
         let replaced = self.entries[next].replaces.clone();
         let is_outside = !self
@@ -52,10 +53,12 @@ impl Channel {
         if !is_outside && replaced.as_deref() != tail {
             return; // a person wrote it so
         }
+        for later in &mut self.entries[next..] {
+            later.skips.retain(|skipped| skipped != name);
+        }
         let next = &mut self.entries[next];
-        next.skips.retain(|skipped| skipped != name);
         next.skips
-            .extend(replaced.filter(|replaced| Some(replaced.as_str()) != tail));
+            .extend(replaced.filter(|replaced| Some(replaced.as_str()) != tail && replaced != name));
         next.replaces = Some(name.to_owned());
     }
 
@@ -107,7 +110,9 @@ impl Channel {
         }
     }
 
-    /// The entries from which a user gets to the head: those on its chain of replaces, and those that one of them skips.
+    /// The entries from which a user gets to the head: those on its chain of replaces, and those that one of them skips. The
+    /// chain ends at an entry that any other skips, as in operator-registry's `validateReplacesChain`: OLM upgrades nobody to
+    /// that one, so nobody gets beyond it from below.
     fn reached<'a>(&'a self, head: &'a Entry) -> Result<BTreeSet<&'a str>, Error> {
         let mut chain = BTreeSet::new();
         let mut skipped = BTreeSet::new();
@@ -123,9 +128,16 @@ impl Channel {
             next = self
                 .entries
                 .iter()
-                .find(|other| Some(&other.name) == entry.replaces.as_ref());
+                .find(|other| Some(&other.name) == entry.replaces.as_ref())
+                .filter(|other| !self.skips(&other.name));
         }
         chain.append(&mut skipped);
         Ok(chain)
+    }
+
+    fn skips(&self, name: &str) -> bool {
+        self.entries
+            .iter()
+            .any(|entry| entry.skips.iter().any(|skipped| skipped == name))
     }
 }
