@@ -127,9 +127,15 @@ fn deployments(manifests: &Manifests, base: &Value, options: &Options) -> Result
                 accepted: "it must name the operator's image in the manifests, so that another one can take its place",
             });
         }
-        deployments
+        let places = deployments
             .iter_mut()
-            .for_each(|deployment| images::replace(deployment, old, image));
+            .map(|deployment| images::replace(deployment, old, image));
+        if places.sum::<usize>() == 0 {
+            return Err(Error::NoSuchImage {
+                old: old.to_owned(),
+                new: image.clone(),
+            });
+        }
     }
     Ok(deployments)
 }
