@@ -54,12 +54,8 @@ pub enum Error {
         object: String,
         needed: &'static str,
     },
-    #[error("{binding} grants {role} to service account {account}, but the manifests hold no such role")]
-    NoRole {
-        binding: String,
-        role: String,
-        account: String,
-    },
+    #[error("{binding}: roleRef.kind is {kind:?}; accepted are Role and ClusterRole")]
+    RoleKind { binding: String, kind: String },
     #[error(
         "CustomResourceDefinition {crd}, version {version}: has no OpenAPI schema to take descriptors from"
     )]
