@@ -198,7 +198,9 @@ fn examples(manifests: &Manifests) -> Result<String, Error> {
 fn serves(crd: &Value, body: &Value) -> bool {
     text(crd, "/spec/group") == api_group(body)
         && text(crd, "/spec/names/kind") == text(body, "/kind")
-        && versions(crd).any(|version| text(version, "/name") == api_version(body))
+        && list(crd, "/spec/versions")
+            .iter()
+            .any(|version| version["served"] == json!(true) && text(version, "/name") == api_version(body))
 }
 
 /// The CustomResourceDefinitions among the manifests.
@@ -206,19 +208,14 @@ pub fn crds(manifests: &Manifests) -> impl Iterator<Item = &Value> {
     manifests.of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
-fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
-    list(crd, "/spec/versions")
-        .iter()
-        .filter(|version| version["served"] == json!(true))
-}
-
-/// One description per served version, sorted by name and version. What the base says of it (`displayName`, `resources`,
-/// descriptors of the author's own) wins.
+/// One description per version, sorted by name and version; also of those that are not served any more, for the validator of
+/// operator-framework/api compares the two lists. What the base says of it (`displayName`, `resources`, descriptors of the author's
+/// own) wins.
 fn owned_crds(manifests: &Manifests, told: Option<&Value>) -> Result<Vec<Value>, Error> {
     let told = told.map(|told| list(told, "")).unwrap_or_default();
     let mut owned = Vec::new();
     for crd in crds(manifests) {
-        for version in versions(crd) {
+        for version in list(crd, "/spec/versions") {
             let mut description = describe(crd, version)?;
             let same = |told: &&Value| {
                 ["name", "version", "kind"]

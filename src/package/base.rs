@@ -57,14 +57,14 @@ pub(super) fn csv(version: &Version, kinds: &[Kind]) -> Result<Value, Error> {
     }))
 }
 
-/// What a definition does not say of itself, for each version that it serves.
+/// What a definition does not say of itself, for each version that it holds.
 fn owned(kind: &Kind) -> Vec<Value> {
     let resources: Vec<Value> = kind
         .makes
         .iter()
         .map(|(made, version)| json!({"kind": made, "version": version, "name": ""}))
         .collect();
-    let versions = kind.crd.spec.versions.iter().filter(|version| version.served);
+    let versions = kind.crd.spec.versions.iter();
     let entry = |version: &str| {
         json!({
             "name": kind.crd.metadata.name,
