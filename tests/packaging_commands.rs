@@ -95,6 +95,22 @@ fn check_names_the_files_that_differ_and_touches_none() {
     assert_eq!(read(&role), "rules: everything");
 }
 
+/// As in `roadstead generate | head -n 1`.
+#[test]
+fn a_reader_that_leaves_early_costs_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_roadstead"))
+        .args(["generate", "--root", &root.path().display().to_string()])
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert!(output.status.success());
+    assert!(root.path().join("config/rbac/role.yaml").exists());
+}
+
 /// A repository just after the release of 0.1.0, with an entry for 0.2.0 in its changelog.
 fn repository() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
