@@ -131,6 +131,34 @@ fn what_a_channels_first_entry_came_from_can_be_promoted_into_it() {
     assert_eq!(channel(&catalog, "stable"), ["v1.0.0", "v1.1.0 <- v1.0.0"]);
 }
 
+/// Who follows stable-v1.0 and then changes to stable is upgraded, though stable never holds the fix.
+#[test]
+fn a_fix_of_an_older_minor_version_is_skipped_by_the_channels_that_are_beyond_it() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable", "stable-v1.0"]);
+    add(&mut catalog, "1.1.0", &["candidate", "stable", "stable-v1.1"]);
+    add(&mut catalog, "1.0.1", &["stable-v1.0"]);
+    catalog.check().unwrap();
+    for name in ["candidate", "stable"] {
+        assert_eq!(channel(&catalog, name), ["v1.0.0", "v1.1.0 <- v1.0.0, v1.0.1"]);
+    }
+    assert_eq!(channel(&catalog, "stable-v1.0"), ["v1.0.0", "v1.0.1 <- v1.0.0"]);
+    assert_eq!(channel(&catalog, "stable-v1.1"), ["v1.1.0 <- v1.0.0, v1.0.1"]);
+}
+
+#[test]
+fn a_pre_release_does_not_change_the_default_channel() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable"]);
+    let rendered = widgets::rendered("1.1.0-rc.1");
+    let default_channel = rendered.default_channel.clone();
+    catalog
+        .add(rendered, &["candidate".into()], &default_channel)
+        .unwrap();
+    catalog.check().unwrap();
+    assert!(text(&catalog).contains("defaultChannel: stable\n"));
+}
+
 #[test]
 fn adding_a_version_again_changes_nothing() {
     let mut catalog = Catalog::empty("widgets");
@@ -285,6 +313,11 @@ fn a_default_channel_must_exist() {
 fn names_are_derived_from_version_and_operator() {
     let version = "1.2.3".parse().unwrap();
     assert_eq!(default_channels(&version), ["candidate", "stable", "stable-v1.2"]);
+    assert_eq!(
+        default_channels(&"1.2.3-rc.1".parse().unwrap()),
+        ["candidate"],
+        "a pre-release is a candidate until a person says otherwise"
+    );
     assert_eq!(
         default_bundle_image("localhost:5000/a/op:v1", "widgets", &version),
         "localhost:5000/a/widgets-bundle:v1.2.3"

@@ -1,6 +1,6 @@
 //! Operator Framework's own tools are the judge: what we call a bundle and a catalog, they accept, and they read it as we do.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "support/registry.rs"]
 mod registry;
@@ -51,7 +51,7 @@ fn published(folder: &Path, releases: &[(&str, &[&str])]) -> PathBuf {
         let mut tree = package::tree(&version).unwrap();
         tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
         let channels: Vec<String> = channels.iter().map(|&channel| channel.to_owned()).collect();
-        package::publish_to(&mut catalog, &tree, &channels).unwrap();
+        package::publish(&mut catalog, &tree, &channels).unwrap();
     }
     catalog.tree(Path::new("catalog")).unwrap().write(folder).unwrap();
     folder.join("catalog")

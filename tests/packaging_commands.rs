@@ -184,6 +184,101 @@ fn a_release_sets_the_version_everywhere_and_extends_every_channel() {
     );
 }
 
+/// The channel's entries as the catalog's file has them.
+fn entries(root: &Path, channel: &str) -> String {
+    let catalog = read(&root.join("catalog/roadstead/catalog.yaml"));
+    let named = format!("\nname: {channel}\n");
+    let mut blobs = catalog.split("---\nentries:\n");
+    let blob = blobs
+        .find_map(|blob| blob.split_once(&named))
+        .map(|(entries, _)| entries);
+    blob.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_release_candidate_is_a_candidate_only_and_the_release_takes_over_from_it() {
+    let root = repository();
+    let folder = root.path().display().to_string();
+    change(
+        root.path(),
+        "CHANGELOG.md",
+        "## [0.1.0]",
+        "## [0.2.0-rc.1] - 2026-11-30\n\n- Things.\n\n## [0.1.0]",
+    );
+    roadstead(&["release", "0.2.0-rc.1", "--root", &folder])
+        .assert()
+        .success();
+    let candidate = "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0-rc.1\n  replaces: roadstead.v0.1.0";
+    assert_eq!(entries(root.path(), "candidate"), candidate);
+    assert_eq!(entries(root.path(), "stable"), "- name: roadstead.v0.1.0");
+    assert!(read(&root.path().join("catalog/roadstead/catalog.yaml")).contains("\ndefaultChannel: stable\n"));
+
+    roadstead(&["release", "0.2.0", "--root", &folder])
+        .assert()
+        .success();
+    let release = "\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.2.0-rc.1";
+    assert_eq!(entries(root.path(), "candidate"), format!("{candidate}{release}"));
+}
+
+#[test]
+fn a_release_enters_the_channels_that_are_asked_for_and_can_be_promoted() {
+    let root = repository();
+    let folder = root.path().display().to_string();
+    roadstead(&["release", "0.2.0", "--root", &folder, "--channels", "candidate"])
+        .assert()
+        .success();
+    assert_eq!(entries(root.path(), "stable"), "- name: roadstead.v0.1.0");
+    let (bundle, catalog) = (root.path().join("bundle"), root.path().join("catalog"));
+    roadstead(&["catalog", "generate", "--channels", "stable"])
+        .args([
+            "--bundle".as_ref(),
+            bundle.as_os_str(),
+            "--output".as_ref(),
+            catalog.as_os_str(),
+        ])
+        .assert()
+        .success();
+    assert_eq!(
+        entries(root.path(), "stable"),
+        "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0"
+    );
+}
+
+#[test]
+fn a_fix_of_an_older_minor_version_enters_its_own_channel() {
+    let root = repository();
+    let folder = root.path().display().to_string();
+    roadstead(&["release", "0.2.0", "--root", &folder])
+        .assert()
+        .success();
+    change(
+        root.path(),
+        "CHANGELOG.md",
+        "## [0.1.0]",
+        "## [0.1.1] - 2026-12-02\n\n- A fix.\n\n## [0.1.0]",
+    );
+    roadstead(&["release", "0.1.1", "--root", &folder])
+        .assert()
+        .success();
+    assert_eq!(
+        entries(root.path(), "stable-v0.1"),
+        "- name: roadstead.v0.1.0\n- name: roadstead.v0.1.1\n  replaces: roadstead.v0.1.0"
+    );
+    assert_eq!(
+        entries(root.path(), "stable"),
+        "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0\n  skips:\n  - roadstead.v0.1.1"
+    );
+    change(
+        root.path(),
+        "CHANGELOG.md",
+        "## [0.1.0]",
+        "## [0.1.2-rc.1] - 2026-12-03\n\n- A fix.\n\n## [0.1.0]",
+    );
+    roadstead(&["release", "0.1.2-rc.1", "--root", &folder]).assert().failure().stderr(
+        "roadstead: every channel of 0.1.2-rc.1 holds a higher version already; name the channels that it shall end in with --channels\n",
+    );
+}
+
 #[rstest]
 #[case::the_same("0.1.0", "version 0.1.0 is not higher than 0.1.0, which is released already")]
 #[case::a_lower("0.0.9", "version 0.0.9 is not higher than 0.1.0, which is released already")]
@@ -271,6 +366,15 @@ fn a_release_that_would_not_become_the_head_of_a_channel_is_refused() {
         taken_back,
     );
     let message = "channel candidate would still end in roadstead.v0.0.9, not in roadstead.v0.2.0: nobody in it would be upgraded";
+    refused(&root, "0.2.0", message);
+}
+
+#[test]
+fn a_catalog_that_holds_a_version_of_nobody_is_refused() {
+    let root = repository();
+    publish(root.path(), "0.2.0-dev", &[]);
+    let message = "catalog/ holds 0.2.0-dev, which CHANGELOG.md does not describe: it was never released, so take it out, \
+                   as with `git checkout catalog`";
     refused(&root, "0.2.0", message);
 }
 

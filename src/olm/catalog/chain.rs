@@ -12,7 +12,7 @@ impl Channel {
     /// Versions between the two that are in the catalog but not in this channel are skipped: whoever got one of them from
     /// another channel (a candidate) and then comes to this one is upgraded too, instead of being stranded.
     pub(super) fn insert(&mut self, name: &str, tail: Option<String>, order: &[String]) {
-        if self.entries.iter().any(|entry| entry.name == name) {
+        if self.has(name) {
             return;
         }
         let place = |name: &str| order.iter().position(|other| other == name);
@@ -60,6 +60,34 @@ impl Channel {
         next.skips
             .extend(replaced.filter(|replaced| Some(replaced.as_str()) != tail && replaced != name));
         next.replaces = Some(name.to_owned());
+    }
+
+    /// Skips a bundle of another channel, a fix of an older minor version for example: the lowest entry above it takes its users
+    /// over, if what that entry replaces is lower still.
+    pub(super) fn skip(&mut self, name: &str, order: &[String]) {
+        let place = |name: &str| order.iter().position(|other| other == name);
+        let is_above = |entry: &&mut Entry| place(&entry.name) > place(name);
+        if self.has(name) || self.skips(name) {
+            return;
+        }
+        let above = self.entries.iter_mut().filter(is_above);
+        let Some(next) = above.min_by_key(|entry| place(&entry.name)) else {
+            return;
+        };
+        if next
+            .replaces
+            .as_deref()
+            .and_then(place)
+            .is_some_and(|tail| Some(tail) < place(name))
+        {
+            next.skips.push(name.to_owned());
+            next.skips.sort_by_key(|skipped| place(skipped));
+        }
+    }
+
+    /// Whether a bundle is in the channel.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
     }
 
     /// The entry that nothing in the channel replaces or skips; `skipRange` plays no part.
