@@ -378,6 +378,54 @@ fn a_catalog_that_holds_a_version_of_nobody_is_refused() {
     refused(&root, "0.2.0", message);
 }
 
+/// What the README says to type.
+#[test]
+fn the_images_of_another_registry_leave_what_is_checked_in_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let checked_in = [
+        "bundle.Dockerfile",
+        "bundle/manifests/roadstead.clusterserviceversion.yaml",
+        "catalog/roadstead/catalog.yaml",
+    ];
+    let before = checked_in.map(|file| read(&root.join(file)));
+    let output = std::process::Command::new("make")
+        .current_dir(root)
+        .args([
+            "bundle",
+            "bundle-build",
+            "catalog-build",
+            "REGISTRY=registry.example.org/me",
+            "CONTAINER_TOOL=echo",
+        ])
+        .arg(format!("ROADSTEAD={}", env!("CARGO_BIN_EXE_roadstead")))
+        .env_remove("MAKEFLAGS")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for what in ["bundle", "catalog"] {
+        assert!(
+            printed.contains(&format!(
+                "build -f dist/olm/{what}.Dockerfile -t registry.example.org/me/roadstead-{what}:"
+            )),
+            "{printed}"
+        );
+    }
+    assert_eq!(checked_in.map(|file| read(&root.join(file))), before);
+    assert!(
+        read(&root.join("dist/olm").join(checked_in[1]))
+            .contains("image: registry.example.org/me/roadstead-operator:v")
+    );
+    assert!(
+        read(&root.join("dist/olm").join(checked_in[2]))
+            .contains("\nimage: registry.example.org/me/roadstead-bundle:v")
+    );
+}
+
 /// One line, and nothing is written.
 fn refused(root: &tempfile::TempDir, version: &str, message: &str) {
     let before = read(&root.path().join("catalog/roadstead/catalog.yaml"));
