@@ -65,6 +65,15 @@ fn a_shipped_object_has_no_namespace_and_a_definition_neither_conversion_nor_sta
     );
 }
 
+/// OLM would wait for it ("CRD version not served").
+#[test]
+fn a_version_that_is_not_served_is_not_owned() {
+    let csv = csv_of("1.2.3");
+    let owned = roadstead::olm::manifests::list(&csv, "/spec/customresourcedefinitions/owned");
+    let versions: Vec<&str> = owned.iter().map(|crd| text(crd, "/version")).collect();
+    assert_eq!(versions, ["v1"]);
+}
+
 #[test]
 fn metadata_and_dockerfile_name_package_and_channels() {
     let tree = widgets::bundle("1.2.3");

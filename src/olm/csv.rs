@@ -198,9 +198,7 @@ fn examples(manifests: &Manifests) -> Result<String, Error> {
 fn serves(crd: &Value, body: &Value) -> bool {
     text(crd, "/spec/group") == api_group(body)
         && text(crd, "/spec/names/kind") == text(body, "/kind")
-        && list(crd, "/spec/versions")
-            .iter()
-            .any(|version| version["served"] == json!(true) && text(version, "/name") == api_version(body))
+        && versions(crd).any(|version| text(version, "/name") == api_version(body))
 }
 
 /// The CustomResourceDefinitions among the manifests.
@@ -208,14 +206,20 @@ pub fn crds(manifests: &Manifests) -> impl Iterator<Item = &Value> {
     manifests.of_kind("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
-/// One description per version, sorted by name and version; also of those that are not served any more, for the validator of
-/// operator-framework/api compares the two lists. What the base says of it (`displayName`, `resources`, descriptors of the author's
-/// own) wins.
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    list(crd, "/spec/versions")
+        .iter()
+        .filter(|version| version["served"] == json!(true))
+}
+
+/// One description per served version, sorted by name and version. A ClusterServiceVersion that owned another would stay Pending
+/// in OLM ("CRD version not served"), and the validator of operator-framework/api asks for one version of each definition only.
+/// What the base says of it (`displayName`, `resources`, descriptors of the author's own) wins.
 fn owned_crds(manifests: &Manifests, told: Option<&Value>) -> Result<Vec<Value>, Error> {
     let told = told.map(|told| list(told, "")).unwrap_or_default();
     let mut owned = Vec::new();
     for crd in crds(manifests) {
-        for version in list(crd, "/spec/versions") {
+        for version in versions(crd) {
             let mut description = describe(crd, version)?;
             let same = |told: &&Value| {
                 ["name", "version", "kind"]

@@ -57,14 +57,14 @@ pub(super) fn csv(version: &Version, kinds: &[Kind]) -> Result<Value, Error> {
     }))
 }
 
-/// What a definition does not say of itself, for each version that it holds.
+/// What a definition does not say of itself, for each version that it serves.
 fn owned(kind: &Kind) -> Vec<Value> {
     let resources: Vec<Value> = kind
         .makes
         .iter()
         .map(|(made, version)| json!({"kind": made, "version": version, "name": ""}))
         .collect();
-    let versions = kind.crd.spec.versions.iter();
+    let versions = kind.crd.spec.versions.iter().filter(|version| version.served);
     let entry = |version: &str| {
         json!({
             "name": kind.crd.metadata.name,
