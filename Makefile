@@ -4,10 +4,13 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 VERSION  ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-REGISTRY ?= registry.roadstead.dev
+PUBLISHED := registry.roadstead.dev
+REGISTRY ?= $(PUBLISHED)
 IMG         ?= $(REGISTRY)/roadstead-operator:v$(VERSION)
 BUNDLE_IMG  ?= $(REGISTRY)/roadstead-bundle:v$(VERSION)
 CATALOG_IMG ?= $(REGISTRY)/roadstead-catalog:latest
+# bundle/ and catalog/ are checked in with the published images; those of another registry come to lie in dist/olm
+OLM_DIR     ?= $(if $(filter-out $(PUBLISHED)/%,$(IMG) $(BUNDLE_IMG)),dist/olm,.)
 # The sample operator has a version of its own
 GREETER_VERSION    ?= $(shell sed -n 's/^  version: //p' examples/greeter/manifests/base.yaml)
 GREETER_IMG        ?= $(REGISTRY)/roadstead-greeter:v$(GREETER_VERSION)
@@ -30,6 +33,7 @@ ROADSTEAD := cargo run --quiet --
 API_FILES   := $(wildcard tests/*_apiserver.rs tests/runtime_*.rs) tests/nginx_agent.rs
 JUDGE_FILES := tests/opm_judge.rs
 PURE_FILES  := $(filter-out $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
+comma       := ,
 flags        = $(patsubst tests/%.rs,--test %,$(1))
 
 # $(call require,PROGRAM,REMEDY): a missing program is named in one line
@@ -87,18 +91,22 @@ docker-build: build-static ## Build the operator's image: IMG=...
 docker-push: ## Push it: IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(IMG)
-bundle: manifests ## Write bundle/ and catalog/ for VERSION
-	$(ROADSTEAD) bundle generate --version $(VERSION) --image $(IMG)
-	$(ROADSTEAD) catalog generate --bundle-image $(BUNDLE_IMG)
+bundle: manifests ## Write bundle/ for VERSION; with another REGISTRY dist/olm/bundle
+	$(ROADSTEAD) bundle generate --version $(VERSION) --image $(IMG) --output $(OLM_DIR)/bundle
 bundle-build: ## Build the bundle's image: BUNDLE_IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+	$(CONTAINER_TOOL) build -f $(OLM_DIR)/bundle.Dockerfile -t $(BUNDLE_IMG) $(OLM_DIR)
 bundle-push: ## Push it: BUNDLE_IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
-catalog-build: ## Build the catalog's image: CATALOG_IMG=...
+catalog-build: ## Build the image of catalog/: CATALOG_IMG=... With another REGISTRY, dist/olm/bundle is added to a copy of it first
+ifneq ($(filter-out .,$(OLM_DIR)),)
+	rm -rf $(OLM_DIR)/catalog
+	cp -R catalog $(OLM_DIR)/catalog
+	$(ROADSTEAD) catalog generate --bundle $(OLM_DIR)/bundle --bundle-image $(BUNDLE_IMG) --output $(OLM_DIR)/catalog $(if $(findstring -,$(VERSION)),--channels candidate$(comma)stable)
+endif
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) build -f catalog.Dockerfile -t $(CATALOG_IMG) .
+	$(CONTAINER_TOOL) build -f $(OLM_DIR)/catalog.Dockerfile -t $(CATALOG_IMG) $(OLM_DIR)
 catalog-push: ## Push it: CATALOG_IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
@@ -141,5 +149,5 @@ undeploy: ## Remove the operator; CRDs, objects and what they run stay
 
 ##@ Release
 .PHONY: release
-release: ## Make VERSION the next release: version, bundle/, catalog/, config/
-	$(ROADSTEAD) release $(VERSION)
+release: ## Make VERSION the next release: version, bundle/, catalog/, config/. CHANNELS=candidate,... where the defaults do not fit
+	$(ROADSTEAD) release $(VERSION) $(if $(CHANNELS),--channels $(CHANNELS))

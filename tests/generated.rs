@@ -53,10 +53,16 @@ fn the_catalog_holds_the_bundle_as_it_is_or_not_yet() {
     }
     let mut tree = package::tree(&version).unwrap();
     tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
-    package::publish(&mut catalog, &tree).unwrap();
+    let bundle = format!("{}.v{version}", package::PACKAGE);
+    let names = catalog.channel_names();
+    let channels: Vec<String> = names
+        .filter(|name| catalog.get_channel(name).unwrap().has(&bundle))
+        .map(str::to_owned)
+        .collect();
+    package::publish(&mut catalog, &tree, &channels).unwrap();
     assert_checked_in(
         &catalog.tree(Path::new("catalog")).unwrap(),
-        "make bundle if this version was not published yet; otherwise set the next one in Cargo.toml (such as 0.2.0-dev)",
+        "roadstead catalog generate if this version was not published yet; otherwise set the next one in Cargo.toml (such as 0.2.0-dev)",
     );
 }
 

@@ -65,6 +65,15 @@ fn a_shipped_object_has_no_namespace_and_a_definition_neither_conversion_nor_sta
     );
 }
 
+/// OLM would wait for it ("CRD version not served").
+#[test]
+fn a_version_that_is_not_served_is_not_owned() {
+    let csv = csv_of("1.2.3");
+    let owned = roadstead::olm::manifests::list(&csv, "/spec/customresourcedefinitions/owned");
+    let versions: Vec<&str> = owned.iter().map(|crd| text(crd, "/version")).collect();
+    assert_eq!(versions, ["v1"]);
+}
+
 #[test]
 fn metadata_and_dockerfile_name_package_and_channels() {
     let tree = widgets::bundle("1.2.3");
@@ -124,6 +133,12 @@ fn manifests_that_do_not_make_a_bundle_are_refused(#[case] files: &[&str], #[cas
     "",
     "the base ClusterServiceVersion: metadata.annotations.containerImage is \"\"; it must name the operator's image in the manifests, so that another one can take its place"
 )]
+#[case::image_that_no_deployment_runs(
+    "    containerImage: example.org/widgets/manager:dev\n",
+    "    containerImage: example.org/widgets/manager:latest\n",
+    "no Deployment runs example.org/widgets/manager:latest, which the base ClusterServiceVersion's annotation containerImage names, so \
+     localhost:5000/manager:v1.2.3 cannot take its place; name there the image exactly as the Deployment has it"
+)]
 fn what_cannot_be_made_sense_of_is_refused_by_name(
     #[case] old: &str,
     #[case] new: &str,
@@ -139,6 +154,58 @@ fn what_cannot_be_made_sense_of_is_refused_by_name(
     )
     .unwrap_err();
     assert_eq!(error.to_string(), message);
+}
+
+/// An object too much, or one that says what the base does not.
+#[rstest]
+#[case::kind_that_olm_does_not_install(
+    "{apiVersion: batch/v1, kind: CronJob, metadata: {name: sweep}}",
+    "all.yaml: a bundle cannot hold CronJob sweep; leave the file out of --input, or let the operator create the object"
+)]
+#[case::patch_that_looks_like_an_object(
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: manager, namespace: system}}",
+    "all.yaml and all.yaml both hold Deployment manager, and OLM installs both into one namespace; if one is a patch, \
+     run `kustomize build` first and give its output to --input, otherwise rename one"
+)]
+#[case::validating_webhook(
+    "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: check}}",
+    "all.yaml: ValidatingWebhookConfiguration check needs an entry of type ValidatingAdmissionWebhook in spec.webhookdefinitions of the \
+     base ClusterServiceVersion, for OLM sets up webhooks from there alone"
+)]
+#[case::mutating_webhook(
+    "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: set}}",
+    "all.yaml: MutatingWebhookConfiguration set needs an entry of type MutatingAdmissionWebhook in spec.webhookdefinitions of the \
+     base ClusterServiceVersion, for OLM sets up webhooks from there alone"
+)]
+#[case::conversion_of_another_definition(
+    "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: nuts.example.org}, \
+     spec: {group: example.org, conversion: {strategy: Webhook}}}",
+    "all.yaml: CustomResourceDefinition nuts.example.org needs an entry of type ConversionWebhook in spec.webhookdefinitions of the \
+     base ClusterServiceVersion, for OLM sets up webhooks from there alone"
+)]
+fn what_a_bundle_cannot_hold_is_refused_by_name(#[case] object: &str, #[case] message: &str) {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let all = format!("{}\n---\n{object}\n", all.join("\n---\n"));
+    let error = bundle::generate(&widgets::manifests_of(&all), &widgets::options("1.2.3")).unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[rstest]
+#[case::namespace("{apiVersion: v1, kind: Namespace, metadata: {name: other}}")]
+#[case::of_olm("{apiVersion: operators.coreos.com/v1, kind: OperatorGroup, metadata: {name: all}}")]
+#[case::scorecard(
+    "{apiVersion: scorecard.operatorframework.io/v1alpha3, kind: Configuration, metadata: {name: config}}"
+)]
+#[case::sample_of_the_same_name(
+    "{apiVersion: example.org/v1, kind: Widget, metadata: {name: first, namespace: other}}"
+)]
+fn what_others_stand_for_is_left_out_of_the_bundle(#[case] object: &str) {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let all = format!("{}\n---\n{object}\n", all.join("\n---\n"));
+    let tree = bundle::generate(&widgets::manifests_of(&all), &widgets::options("1.2.3")).unwrap();
+    let paths =
+        |tree: &roadstead::olm::Tree| -> Vec<_> { tree.files().map(|(path, _)| path.to_owned()).collect() };
+    assert_eq!(paths(&tree), paths(&widgets::bundle("1.2.3")));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use roadstead::olm::catalog::{Catalog, Rendered, default_bundle_image, default_channels};
+use roadstead::olm::catalog::{Catalog, Channel, Rendered, default_bundle_image, default_channels};
 use rstest::rstest;
 
 fn add(catalog: &mut Catalog, version: &str, channels: &[&str]) {
@@ -97,6 +97,66 @@ fn a_version_that_was_only_a_candidate_is_skipped_and_can_be_promoted_later() {
         channel(&catalog, "stable"),
         ["v1.0.0", "v1.1.0 <- v1.0.0", "v1.2.0 <- v1.1.0"]
     );
+}
+
+/// What one entry of a channel skips ends the chain, so no later one may skip what is promoted.
+#[test]
+fn candidates_can_be_promoted_in_any_order() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable"]);
+    for version in ["1.0.1", "1.0.2", "1.0.3"] {
+        add(&mut catalog, version, &["candidate"]);
+    }
+    add(&mut catalog, "1.0.4", &["candidate", "stable"]);
+    for version in ["1.0.3", "1.0.2"] {
+        add(&mut catalog, version, &["stable"]);
+    }
+    assert_eq!(
+        channel(&catalog, "stable"),
+        [
+            "v1.0.0",
+            "v1.0.2 <- v1.0.0, v1.0.1",
+            "v1.0.3 <- v1.0.2, v1.0.1",
+            "v1.0.4 <- v1.0.3, v1.0.1"
+        ]
+    );
+}
+
+#[test]
+fn what_a_channels_first_entry_came_from_can_be_promoted_into_it() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate"]);
+    add(&mut catalog, "1.1.0", &["candidate", "stable"]);
+    add(&mut catalog, "1.0.0", &["stable"]);
+    assert_eq!(channel(&catalog, "stable"), ["v1.0.0", "v1.1.0 <- v1.0.0"]);
+}
+
+/// Who follows stable-v1.0 and then changes to stable is upgraded, though stable never holds the fix.
+#[test]
+fn a_fix_of_an_older_minor_version_is_skipped_by_the_channels_that_are_beyond_it() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable", "stable-v1.0"]);
+    add(&mut catalog, "1.1.0", &["candidate", "stable", "stable-v1.1"]);
+    add(&mut catalog, "1.0.1", &["stable-v1.0"]);
+    catalog.check().unwrap();
+    for name in ["candidate", "stable"] {
+        assert_eq!(channel(&catalog, name), ["v1.0.0", "v1.1.0 <- v1.0.0, v1.0.1"]);
+    }
+    assert_eq!(channel(&catalog, "stable-v1.0"), ["v1.0.0", "v1.0.1 <- v1.0.0"]);
+    assert_eq!(channel(&catalog, "stable-v1.1"), ["v1.1.0 <- v1.0.0, v1.0.1"]);
+}
+
+#[test]
+fn a_pre_release_does_not_change_the_default_channel() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable"]);
+    let rendered = widgets::rendered("1.1.0-rc.1");
+    let default_channel = rendered.default_channel.clone();
+    catalog
+        .add(rendered, &["candidate".into()], &default_channel)
+        .unwrap();
+    catalog.check().unwrap();
+    assert!(text(&catalog).contains("defaultChannel: stable\n"));
 }
 
 #[test]
@@ -200,6 +260,10 @@ fn a_version_cannot_be_released_under_two_names_nor_in_a_foreign_catalog() {
     "[{name: a, skips: [b]}, {name: b, replaces: c}, {name: c}]",
     "catalog: channel stable: c is not on the chain of replaces from the head a, so its users are never upgraded"
 )]
+#[case::stranded_behind_a_skipped_one(
+    "[{name: a, replaces: b, skips: [b]}, {name: b, replaces: c}, {name: c}]",
+    "catalog: channel stable: c is not on the chain of replaces from the head a, so its users are never upgraded"
+)]
 #[case::no_such_bundle(
     "[{name: a, replaces: x}, {name: x}]",
     "catalog: channel stable lists x, but there is no such bundle"
@@ -250,6 +314,11 @@ fn names_are_derived_from_version_and_operator() {
     let version = "1.2.3".parse().unwrap();
     assert_eq!(default_channels(&version), ["candidate", "stable", "stable-v1.2"]);
     assert_eq!(
+        default_channels(&"1.2.3-rc.1".parse().unwrap()),
+        ["candidate"],
+        "a pre-release is a candidate until a person says otherwise"
+    );
+    assert_eq!(
         default_bundle_image("localhost:5000/a/op:v1", "widgets", &version),
         "localhost:5000/a/widgets-bundle:v1.2.3"
     );
@@ -267,10 +336,30 @@ static BUNDLES: LazyLock<BTreeMap<String, Rendered>> = LazyLock::new(|| {
         .collect()
 });
 
+/// Entries that `opm validate` calls stranded: neither skipped by any entry nor on the chain of replaces from the head, which
+/// ends at what any entry skips (`validateReplacesChain` in operator-registry's alpha/model/model.go).
+fn stranded(channel: &Channel) -> Vec<&str> {
+    let skipped: BTreeSet<&String> = channel.entries.iter().flat_map(|entry| &entry.skips).collect();
+    let mut chain = BTreeSet::new();
+    let mut next = Some(channel.head().unwrap());
+    while let Some(entry) = next {
+        assert!(chain.insert(&entry.name), "a loop at {}", entry.name);
+        next = channel
+            .entries
+            .iter()
+            .find(|other| entry.replaces.as_ref() == Some(&other.name) && !skipped.contains(&other.name));
+    }
+    let names = channel.entries.iter().map(|entry| &entry.name);
+    names
+        .filter(|name| !chain.contains(name) && !skipped.contains(name))
+        .map(String::as_str)
+        .collect()
+}
+
 proptest! {
     /// Every version in a channel gets to the head by replaces or skips, and the order of adding plays no part in the head.
     #[test]
-    fn every_order_of_releases_makes_a_whole_channel(releases in prop::collection::vec(((0u64..3, 0u64..4), any::<bool>()), 1..9)) {
+    fn every_order_of_releases_makes_a_whole_channel(releases in prop::collection::vec(((0u64..3, 0u64..4), any::<bool>()), 1..24)) {
         let mut catalog = Catalog::empty("widgets");
         let mut stable = BTreeSet::new();
         for ((minor, patch), is_stable) in releases {
@@ -284,6 +373,7 @@ proptest! {
                 let channel = catalog.get_channel(&name).unwrap();
                 let head = channel.head().map_err(|error| TestCaseError::fail(error.to_string()))?;
                 prop_assert_eq!(&head.name, &channel.entries.last().unwrap().name);
+                prop_assert_eq!(stranded(channel), Vec::<&str>::new());
             }
             catalog.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
             if let Some((minor, patch)) = stable.last() {

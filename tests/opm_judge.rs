@@ -1,9 +1,11 @@
 //! Operator Framework's own tools are the judge: what we call a bundle and a catalog, they accept, and they read it as we do.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "support/registry.rs"]
 mod registry;
+#[path = "support/widgets.rs"]
+mod widgets;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -45,24 +47,38 @@ fn assert_accepted(output: &Output) {
     );
 }
 
-/// A catalog with a history: two versions in every channel, one that is only a candidate, and a new minor version.
-fn history(folder: &Path) -> PathBuf {
+/// A catalog to which versions were added one after another, each to some channels.
+fn published(folder: &Path, releases: &[(&str, &[&str])]) -> PathBuf {
     let mut catalog = Catalog::empty(package::PACKAGE);
-    for (version, channels) in [
-        ("0.1.0", vec!["candidate", "stable", "stable-v0.1"]),
-        ("0.1.1", vec!["candidate", "stable", "stable-v0.1"]),
-        ("0.1.2", vec!["candidate"]),
-        ("0.2.0", vec!["candidate", "stable", "stable-v0.2"]),
-    ] {
+    for (version, channels) in releases {
         let version = version.parse().unwrap();
         let mut tree = package::tree(&version).unwrap();
         tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
-        let channels: Vec<String> = channels.into_iter().map(str::to_owned).collect();
-        package::publish_to(&mut catalog, &tree, &channels).unwrap();
+        let channels: Vec<String> = channels.iter().map(|&channel| channel.to_owned()).collect();
+        package::publish(&mut catalog, &tree, &channels).unwrap();
     }
     catalog.tree(Path::new("catalog")).unwrap().write(folder).unwrap();
     folder.join("catalog")
 }
+
+/// Two versions in every channel, one that is only a candidate, and a new minor version.
+const HISTORY: [(&str, &[&str]); 4] = [
+    ("0.1.0", &["candidate", "stable", "stable-v0.1"]),
+    ("0.1.1", &["candidate", "stable", "stable-v0.1"]),
+    ("0.1.2", &["candidate"]),
+    ("0.2.0", &["candidate", "stable", "stable-v0.2"]),
+];
+
+/// Candidates that come to stable late, the higher one first.
+const PROMOTIONS: [(&str, &[&str]); 7] = [
+    ("0.1.0", &["candidate", "stable"]),
+    ("0.1.1", &["candidate"]),
+    ("0.1.2", &["candidate"]),
+    ("0.1.3", &["candidate"]),
+    ("0.1.4", &["candidate", "stable"]),
+    ("0.1.3", &["stable"]),
+    ("0.1.2", &["stable"]),
+];
 
 #[test]
 fn opm_accepts_the_catalog() {
@@ -72,7 +88,7 @@ fn opm_accepts_the_catalog() {
 #[test]
 fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
     let scratch = tempfile::tempdir().unwrap();
-    let catalog = history(scratch.path());
+    let catalog = published(scratch.path(), &HISTORY);
     assert_accepted(&opm(&["validate", &catalog.display().to_string()]));
 
     let file = catalog.join("roadstead/catalog.yaml");
@@ -87,6 +103,13 @@ fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
         .unwrap()
         .check()
         .unwrap_err();
+}
+
+#[test]
+fn opm_accepts_promotions_in_any_order() {
+    let scratch = tempfile::tempdir().unwrap();
+    let catalog = published(scratch.path(), &PROMOTIONS);
+    assert_accepted(&opm(&["validate", &catalog.display().to_string()]));
 }
 
 /// The blob that we put into the catalog is, field by field, the one that `opm render` makes of the same bundle.
@@ -135,11 +158,7 @@ fn opm_reads_the_images_as_we_do() {
 }
 
 /// The validators of `operator-sdk bundle validate`, the optional ones included, built from the same Go library.
-#[rstest]
-#[case::the_product("bundle")]
-#[case::the_sample("examples/greeter/bundle")]
-fn upstream_validators_find_no_error_in_the_bundle(#[case] bundle: &str) {
-    let bundle = root().join(bundle);
+fn judge(bundle: &Path) -> String {
     let output = Command::new("go")
         .args(["run", "-C"])
         .arg(root().join("hack/judge"))
@@ -153,6 +172,22 @@ fn upstream_validators_find_no_error_in_the_bundle(#[case] bundle: &str) {
         "{findings}{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    findings
+}
+
+/// Its definition has a version that is not served, its base says little, and OLM sets up its conversion webhook.
+#[test]
+fn upstream_validators_find_no_error_in_a_strange_operators_bundle() {
+    let scratch = tempfile::tempdir().unwrap();
+    widgets::bundle("1.2.3").write(scratch.path()).unwrap();
+    judge(&scratch.path().join("bundle"));
+}
+
+#[rstest]
+#[case::the_product("bundle")]
+#[case::the_sample("examples/greeter/bundle")]
+fn upstream_validators_find_nothing_in_the_bundle(#[case] bundle: &str) {
+    let findings = judge(&root().join(bundle));
     // It takes any permission for events to mean the removed events.k8s.io/v1beta1; a permission names no version.
     let known =
         |line: &&str| line.starts_with("warning: ") && line.contains("Migrate the API(s) for events:");

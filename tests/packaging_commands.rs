@@ -95,6 +95,22 @@ fn check_names_the_files_that_differ_and_touches_none() {
     assert_eq!(read(&role), "rules: everything");
 }
 
+/// As in `roadstead generate | head -n 1`.
+#[test]
+fn a_reader_that_leaves_early_costs_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_roadstead"))
+        .args(["generate", "--root", &root.path().display().to_string()])
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert!(output.status.success());
+    assert!(root.path().join("config/rbac/role.yaml").exists());
+}
+
 /// A repository just after the release of 0.1.0, with an entry for 0.2.0 in its changelog.
 fn repository() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -165,6 +181,101 @@ fn a_release_sets_the_version_everywhere_and_extends_every_channel() {
             .count(),
         3,
         "candidate, stable, stable-v0.2"
+    );
+}
+
+/// The channel's entries as the catalog's file has them.
+fn entries(root: &Path, channel: &str) -> String {
+    let catalog = read(&root.join("catalog/roadstead/catalog.yaml"));
+    let named = format!("\nname: {channel}\n");
+    let mut blobs = catalog.split("---\nentries:\n");
+    let blob = blobs
+        .find_map(|blob| blob.split_once(&named))
+        .map(|(entries, _)| entries);
+    blob.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_release_candidate_is_a_candidate_only_and_the_release_takes_over_from_it() {
+    let root = repository();
+    let folder = root.path().display().to_string();
+    change(
+        root.path(),
+        "CHANGELOG.md",
+        "## [0.1.0]",
+        "## [0.2.0-rc.1] - 2026-11-30\n\n- Things.\n\n## [0.1.0]",
+    );
+    roadstead(&["release", "0.2.0-rc.1", "--root", &folder])
+        .assert()
+        .success();
+    let candidate = "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0-rc.1\n  replaces: roadstead.v0.1.0";
+    assert_eq!(entries(root.path(), "candidate"), candidate);
+    assert_eq!(entries(root.path(), "stable"), "- name: roadstead.v0.1.0");
+    assert!(read(&root.path().join("catalog/roadstead/catalog.yaml")).contains("\ndefaultChannel: stable\n"));
+
+    roadstead(&["release", "0.2.0", "--root", &folder])
+        .assert()
+        .success();
+    let release = "\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.2.0-rc.1";
+    assert_eq!(entries(root.path(), "candidate"), format!("{candidate}{release}"));
+}
+
+#[test]
+fn a_release_enters_the_channels_that_are_asked_for_and_can_be_promoted() {
+    let root = repository();
+    let folder = root.path().display().to_string();
+    roadstead(&["release", "0.2.0", "--root", &folder, "--channels", "candidate"])
+        .assert()
+        .success();
+    assert_eq!(entries(root.path(), "stable"), "- name: roadstead.v0.1.0");
+    let (bundle, catalog) = (root.path().join("bundle"), root.path().join("catalog"));
+    roadstead(&["catalog", "generate", "--channels", "stable"])
+        .args([
+            "--bundle".as_ref(),
+            bundle.as_os_str(),
+            "--output".as_ref(),
+            catalog.as_os_str(),
+        ])
+        .assert()
+        .success();
+    assert_eq!(
+        entries(root.path(), "stable"),
+        "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0"
+    );
+}
+
+#[test]
+fn a_fix_of_an_older_minor_version_enters_its_own_channel() {
+    let root = repository();
+    let folder = root.path().display().to_string();
+    roadstead(&["release", "0.2.0", "--root", &folder])
+        .assert()
+        .success();
+    change(
+        root.path(),
+        "CHANGELOG.md",
+        "## [0.1.0]",
+        "## [0.1.1] - 2026-12-02\n\n- A fix.\n\n## [0.1.0]",
+    );
+    roadstead(&["release", "0.1.1", "--root", &folder])
+        .assert()
+        .success();
+    assert_eq!(
+        entries(root.path(), "stable-v0.1"),
+        "- name: roadstead.v0.1.0\n- name: roadstead.v0.1.1\n  replaces: roadstead.v0.1.0"
+    );
+    assert_eq!(
+        entries(root.path(), "stable"),
+        "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0\n  skips:\n  - roadstead.v0.1.1"
+    );
+    change(
+        root.path(),
+        "CHANGELOG.md",
+        "## [0.1.0]",
+        "## [0.1.2-rc.1] - 2026-12-03\n\n- A fix.\n\n## [0.1.0]",
+    );
+    roadstead(&["release", "0.1.2-rc.1", "--root", &folder]).assert().failure().stderr(
+        "roadstead: every channel of 0.1.2-rc.1 holds a higher version already; name the channels that it shall end in with --channels\n",
     );
 }
 
@@ -256,6 +367,63 @@ fn a_release_that_would_not_become_the_head_of_a_channel_is_refused() {
     );
     let message = "channel candidate would still end in roadstead.v0.0.9, not in roadstead.v0.2.0: nobody in it would be upgraded";
     refused(&root, "0.2.0", message);
+}
+
+#[test]
+fn a_catalog_that_holds_a_version_of_nobody_is_refused() {
+    let root = repository();
+    publish(root.path(), "0.2.0-dev", &[]);
+    let message = "catalog/ holds 0.2.0-dev, which CHANGELOG.md does not describe: it was never released, so take it out, \
+                   as with `git checkout catalog`";
+    refused(&root, "0.2.0", message);
+}
+
+/// What the README says to type.
+#[test]
+fn the_images_of_another_registry_leave_what_is_checked_in_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let checked_in = [
+        "bundle.Dockerfile",
+        "bundle/manifests/roadstead.clusterserviceversion.yaml",
+        "catalog/roadstead/catalog.yaml",
+    ];
+    let before = checked_in.map(|file| read(&root.join(file)));
+    let output = std::process::Command::new("make")
+        .current_dir(root)
+        .args([
+            "bundle",
+            "bundle-build",
+            "catalog-build",
+            "REGISTRY=registry.example.org/me",
+            "CONTAINER_TOOL=echo",
+        ])
+        .arg(format!("ROADSTEAD={}", env!("CARGO_BIN_EXE_roadstead")))
+        .env_remove("MAKEFLAGS")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for what in ["bundle", "catalog"] {
+        assert!(
+            printed.contains(&format!(
+                "build -f dist/olm/{what}.Dockerfile -t registry.example.org/me/roadstead-{what}:"
+            )),
+            "{printed}"
+        );
+    }
+    assert_eq!(checked_in.map(|file| read(&root.join(file))), before);
+    assert!(
+        read(&root.join("dist/olm").join(checked_in[1]))
+            .contains("image: registry.example.org/me/roadstead-operator:v")
+    );
+    assert!(
+        read(&root.join("dist/olm").join(checked_in[2]))
+            .contains("\nimage: registry.example.org/me/roadstead-bundle:v")
+    );
 }
 
 /// One line, and nothing is written.

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use semver::Version;
 
 use super::{Outcome, files};
-use crate::olm::catalog::{Catalog, default_channels};
+use crate::olm::catalog::{Catalog, default_channel_of, default_channels};
 use crate::olm::manifests::{Manifests, name, text};
 use crate::olm::{bundle, csv};
 
@@ -45,7 +45,8 @@ struct Generate {
     /// The operator's image. Default: as the manifests have it.
     #[arg(long)]
     image: Option<String>,
-    /// The channels that the bundle is meant for. Default: candidate, stable and stable-vMAJOR.MINOR.
+    /// The channels that the bundle is meant for. Default: candidate, stable and stable-vMAJOR.MINOR; of a pre-release, candidate
+    /// only.
     #[arg(long, value_delimiter = ',')]
     channels: Vec<String>,
     /// The channel of a Subscription that names none. Default: stable where it is among the channels, or the first of them.
@@ -82,7 +83,9 @@ fn generate(args: Generate) -> Outcome {
     } else {
         args.channels
     };
-    let default_channel = args.default_channel.unwrap_or_else(|| default_of(&channels));
+    let default_channel = args
+        .default_channel
+        .unwrap_or_else(|| default_channel_of(&channels));
     let catalog = Catalog::read(&args.catalog, &package)?;
     let replaces = catalog.replaces(&version, &default_channel)?;
     let csv = csv::Options {
@@ -114,11 +117,6 @@ fn base_version(text: &str) -> Result<Version, String> {
 
 fn package_of(csv_name: &str) -> &str {
     csv_name.split_once(".v").map_or(csv_name, |(package, _)| package)
-}
-
-fn default_of(channels: &[String]) -> String {
-    let stable = channels.iter().find(|channel| *channel == "stable");
-    stable.or(channels.first()).cloned().unwrap_or_default()
 }
 
 /// The folder in which an image is built, and the content's folder within it.

@@ -45,7 +45,8 @@ struct Generate {
     /// The channels to add it to. Default: those that the bundle names.
     #[arg(long, value_delimiter = ',')]
     channels: Vec<String>,
-    /// The channel of a Subscription that names none. Default: the one that the bundle names, once it has an entry.
+    /// The channel of a Subscription that names none. Default: the one that the bundle names, once it has an entry; a
+    /// pre-release changes none.
     #[arg(long)]
     default_channel: Option<String>,
     /// Write nothing; fail and name the files that differ.

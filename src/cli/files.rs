@@ -1,5 +1,6 @@
 //! What the commands that make files have in common: write them, or compare them with what is there.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::Outcome;
@@ -8,14 +9,11 @@ use crate::olm::{Difference, Tree};
 /// Writes the files and prints what it did, or, with `check`, fails and names what differs.
 pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
     if !check {
-        for difference in tree.write(root)? {
-            match difference {
-                Difference::Missing(path) => println!("created {}", path.display()),
-                Difference::Changed(path) => println!("changed {}", path.display()),
-                Difference::Stale(path) => println!("removed {}", path.display()),
-            }
-        }
-        return Ok(());
+        let done = tree.write(root)?;
+        return match report(&done) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()), // whoever read it has seen enough; the files are written
+        };
     }
     let differences = tree.differences(root)?;
     if differences.is_empty() {
@@ -28,4 +26,16 @@ pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
         names.join("; ")
     )
     .into())
+}
+
+fn report(done: &[Difference]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for difference in done {
+        match difference {
+            Difference::Missing(path) => writeln!(out, "created {}", path.display())?,
+            Difference::Changed(path) => writeln!(out, "changed {}", path.display())?,
+            Difference::Stale(path) => writeln!(out, "removed {}", path.display())?,
+        }
+    }
+    out.flush()
 }

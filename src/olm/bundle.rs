@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::manifests::{Manifest, Manifests, api_version, is_kind, name, text};
-use super::{Error, Tree, csv, yaml};
+use super::manifests::{Manifests, api_version, is_kind, name, text};
+use super::{Error, Tree, contents, csv, yaml};
 
 /// What a bundle is made for.
 #[derive(Debug, Clone)]
@@ -21,30 +21,6 @@ pub struct Options {
     pub folder: PathBuf,
 }
 
-/// Kinds that OLM installs from a bundle beside the ClusterServiceVersion (the list of its v0 catalog operator).
-const SUPPORTED: [&str; 20] = [
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ConfigMap",
-    "ConsoleCLIDownload",
-    "ConsoleLink",
-    "ConsolePlugin",
-    "ConsoleQuickStart",
-    "ConsoleYAMLSample",
-    "CustomResourceDefinition",
-    "NetworkPolicy",
-    "PodDisruptionBudget",
-    "PriorityClass",
-    "PrometheusRule",
-    "Role",
-    "RoleBinding",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-    "ServiceMonitor",
-    "VerticalPodAutoscaler",
-];
-
 const SCORECARD: &str = "tests/scorecard";
 const SCORECARD_IMAGE: &str = "quay.io/operator-framework/scorecard-test:v1.42.0";
 
@@ -54,6 +30,8 @@ const SCORECARD_IMAGE: &str = "quay.io/operator-framework/scorecard-test:v1.42.0
 /// Any of [`Error`] that concerns manifests or channels.
 pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error> {
     check_channels(options)?;
+    csv::base(manifests)?;
+    contents::check_names(manifests)?;
     let generated = csv::generate(manifests, &options.csv)?;
     let package = &options.csv.package;
     let mut tree = Tree::default();
@@ -62,10 +40,7 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error>
         folder.join(format!("{package}.clusterserviceversion.yaml")),
         yaml::document(&generated.csv)?,
     );
-    for manifest in manifests
-        .iter()
-        .filter(|manifest| is_shipped(manifest, &generated))
-    {
+    for manifest in contents::shipped(manifests, &generated)? {
         let object = shipped(&manifest.body);
         tree.insert(folder.join(file_name(&object)), yaml::document(&object)?);
     }
@@ -101,14 +76,6 @@ fn check_channels(options: &Options) -> Result<(), Error> {
         });
     }
     Ok(())
-}
-
-fn is_shipped(manifest: &Manifest, generated: &csv::Generated) -> bool {
-    let kind = text(&manifest.body, "/kind");
-    let covered = generated
-        .covered
-        .contains(&(kind.to_owned(), name(&manifest.body).to_owned()));
-    SUPPORTED.contains(&kind) && !covered
 }
 
 /// The object as a bundle may hold it: without a namespace (OLM gives it the operator's), without status, and a definition

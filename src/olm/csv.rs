@@ -127,9 +127,15 @@ fn deployments(manifests: &Manifests, base: &Value, options: &Options) -> Result
                 accepted: "it must name the operator's image in the manifests, so that another one can take its place",
             });
         }
-        deployments
+        let places = deployments
             .iter_mut()
-            .for_each(|deployment| images::replace(deployment, old, image));
+            .map(|deployment| images::replace(deployment, old, image));
+        if places.sum::<usize>() == 0 {
+            return Err(Error::NoSuchImage {
+                old: old.to_owned(),
+                new: image.clone(),
+            });
+        }
     }
     Ok(deployments)
 }
@@ -206,8 +212,9 @@ fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
         .filter(|version| version["served"] == json!(true))
 }
 
-/// One description per served version, sorted by name and version. What the base says of it (`displayName`, `resources`,
-/// descriptors of the author's own) wins.
+/// One description per served version, sorted by name and version. A ClusterServiceVersion that owned another would stay Pending
+/// in OLM ("CRD version not served"), and the validator of operator-framework/api asks for one version of each definition only.
+/// What the base says of it (`displayName`, `resources`, descriptors of the author's own) wins.
 fn owned_crds(manifests: &Manifests, told: Option<&Value>) -> Result<Vec<Value>, Error> {
     let told = told.map(|told| list(told, "")).unwrap_or_default();
     let mut owned = Vec::new();

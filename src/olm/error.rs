@@ -30,12 +30,32 @@ pub enum Error {
     },
     #[error("the manifests hold no Deployment; the one that runs the operator is needed")]
     NoDeployment,
-    #[error("{binding} grants {role} to service account {account}, but the manifests hold no such role")]
-    NoRole {
-        binding: String,
-        role: String,
-        account: String,
+    #[error(
+        "no Deployment runs {old}, which the base ClusterServiceVersion's annotation containerImage names, so {new} cannot take its place; name there the image exactly as the Deployment has it"
+    )]
+    NoSuchImage { old: String, new: String },
+    #[error(
+        "{}: a bundle cannot hold {object}; leave the file out of --input, or let the operator create the object", source_file.display()
+    )]
+    NotInBundle { source_file: PathBuf, object: String },
+    #[error(
+        "{} and {} both hold {object}, and OLM installs both into one namespace; if one is a patch, run `kustomize build` first and give its output to --input, otherwise rename one", first.display(), second.display()
+    )]
+    Twice {
+        object: String,
+        first: PathBuf,
+        second: PathBuf,
     },
+    #[error(
+        "{}: {object} needs an entry of type {needed} in spec.webhookdefinitions of the base ClusterServiceVersion, for OLM sets up webhooks from there alone", source_file.display()
+    )]
+    NoWebhookDefinition {
+        source_file: PathBuf,
+        object: String,
+        needed: &'static str,
+    },
+    #[error("{binding}: roleRef.kind is {kind:?}; accepted are Role and ClusterRole")]
+    RoleKind { binding: String, kind: String },
     #[error(
         "CustomResourceDefinition {crd}, version {version}: has no OpenAPI schema to take descriptors from"
     )]

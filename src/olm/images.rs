@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::manifests::{list, text};
 
-/// Environment variables that tell an operator about images: one of these prefixes, and a plain value.
-const VARIABLES: [&str; 2] = ["RELATED_IMAGE_", "OPERATOR_IMAGE"];
+/// Environment variables that tell an operator about images, by a plain value: those with this prefix, and its own.
+const PREFIX: &str = "RELATED_IMAGE_";
+const OWN: &str = "OPERATOR_IMAGE";
 
 /// `relatedImages` of the given Deployments: `{name, image}`, each image once, in the order in which they are found.
 ///
@@ -24,8 +25,8 @@ pub fn related(deployments: &[Value]) -> Vec<Value> {
         add(text(container, "/name").to_owned(), text(container, "/image"));
         for variable in list(container, "/env") {
             let name = text(variable, "/name");
-            if let Some(rest) = VARIABLES.iter().find_map(|prefix| name.strip_prefix(prefix)) {
-                let short = if rest.is_empty() { "operator" } else { rest };
+            let own = (name == OWN).then_some("operator");
+            if let Some(short) = own.or_else(|| name.strip_prefix(PREFIX)) {
                 add(
                     short.to_ascii_lowercase().replace('_', "-"),
                     text(variable, "/value"),
@@ -36,13 +37,17 @@ pub fn related(deployments: &[Value]) -> Vec<Value> {
     related
 }
 
-/// Puts `new` wherever a container's image or a variable is `old`, so that an operator hears of its own image too.
-pub fn replace(deployment: &mut Value, old: &str, new: &str) {
+/// Puts `new` wherever a container's image or a variable is `old`, so that an operator hears of its own image too. Returns how many
+/// places that were.
+pub fn replace(deployment: &mut Value, old: &str, new: &str) -> usize {
     match deployment {
-        Value::String(found) if found == old => new.clone_into(found),
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, old, new)),
-        Value::Object(map) => map.values_mut().for_each(|value| replace(value, old, new)),
-        _ => {}
+        Value::String(found) if found == old => {
+            new.clone_into(found);
+            1
+        }
+        Value::Array(items) => items.iter_mut().map(|item| replace(item, old, new)).sum(),
+        Value::Object(map) => map.values_mut().map(|value| replace(value, old, new)).sum(),
+        _ => 0,
     }
 }
 
@@ -62,12 +67,13 @@ mod tests {
             "image": "r/o:v1",
             "env": [
                 {"name": "OPERATOR_IMAGE", "value": "r/o:v1"},
+                {"name": "OPERATOR_IMAGE_PULL_POLICY", "value": "Always"},
                 {"name": "RELATED_IMAGE_NGINX", "value": "nginx:1.29"},
                 {"name": "RELATED_IMAGE_PG_16", "value": "postgres:16"},
                 {"name": "POD_NAME", "valueFrom": {}},
             ],
         }]}}}});
-        replace(&mut deployment, "r/o:v1", "localhost:5000/o:v2");
+        assert_eq!(replace(&mut deployment, "r/o:v1", "localhost:5000/o:v2"), 2);
         assert_eq!(
             related(&[deployment]),
             [

@@ -20,6 +20,7 @@
 
 pub mod bundle;
 pub mod catalog;
+mod contents;
 pub mod csv;
 pub mod descriptors;
 mod error;

@@ -16,19 +16,29 @@ pub struct Permissions {
     pub namespaced: Vec<Value>,
     /// `clusterPermissions`: the same in the whole cluster.
     pub cluster: Vec<Value>,
-    /// Kind and name of every role and binding whose rules are in the two lists, so that the bundle need not ship it again.
+    /// Kind and name of every role and binding whose rules are in the two lists, so that the bundle does not ship it again.
     pub covered: BTreeSet<(String, String)>,
 }
 
 impl Permissions {
     /// Follows every binding that names one of the service accounts.
     ///
+    /// A binding to a role that the manifests do not hold is left to be shipped: the cluster has the role (`view`,
+    /// `system:auth-delegator`). One that names somebody else too is shipped as well, with its role, and so takes nothing from them.
+    ///
     /// # Errors
-    /// [`Error::NoRole`] when a binding leads to a role that the manifests do not hold.
+    /// [`Error::RoleKind`] when a binding leads to what is no role.
     pub fn of(manifests: &Manifests, accounts: &BTreeSet<String>) -> Result<Self, Error> {
         let mut permissions = Self::default();
         permissions.namespaced = permissions.follow(manifests, "RoleBinding", accounts)?;
         permissions.cluster = permissions.follow(manifests, "ClusterRoleBinding", accounts)?;
+        for kind in ["RoleBinding", "ClusterRoleBinding"] {
+            for binding in manifests.of_kind(RBAC, kind) {
+                if !permissions.covered.contains(&reference(kind, name(binding))) {
+                    permissions.covered.remove(&role_of(binding));
+                }
+            }
+        }
         Ok(permissions)
     }
 
@@ -40,27 +50,47 @@ impl Permissions {
     ) -> Result<Vec<Value>, Error> {
         let mut rules: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for binding in manifests.of_kind(RBAC, kind) {
-            for account in subjects(binding).filter(|account| accounts.contains(*account)) {
-                let (role_kind, role_name) = (text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"));
-                let role = manifests
-                    .of_kind(RBAC, role_kind)
-                    .find(|role| name(role) == role_name);
-                let role = role.ok_or_else(|| Error::NoRole {
-                    binding: format!("{kind} {}", name(binding)),
-                    role: format!("{role_kind} {role_name}"),
-                    account: account.to_owned(),
-                })?;
-                rules
-                    .entry(account)
-                    .or_default()
-                    .extend_from_slice(list(role, "/rules"));
-                self.covered.insert((kind.to_owned(), name(binding).to_owned()));
-                self.covered.insert((role_kind.to_owned(), role_name.to_owned()));
+            let ours: Vec<&str> = subjects(binding)
+                .filter(|account| accounts.contains(*account))
+                .collect();
+            if ours.is_empty() {
+                continue;
+            }
+            let Some(role) = find_role(manifests, binding)? else {
+                continue;
+            };
+            for account in &ours {
+                let rules = rules.entry(account).or_default();
+                rules.extend_from_slice(list(role, "/rules"));
+            }
+            if ours.len() == list(binding, "/subjects").len() {
+                self.covered.insert(reference(kind, name(binding)));
+                self.covered.insert(role_of(binding));
             }
         }
         let entry = |(account, rules)| json!({"serviceAccountName": account, "rules": rules});
         Ok(rules.into_iter().map(entry).collect())
     }
+}
+
+fn reference(kind: &str, name: &str) -> (String, String) {
+    (kind.to_owned(), name.to_owned())
+}
+
+fn role_of(binding: &Value) -> (String, String) {
+    reference(text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"))
+}
+
+fn find_role<'a>(manifests: &'a Manifests, binding: &'a Value) -> Result<Option<&'a Value>, Error> {
+    let (kind, role_name) = (text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"));
+    if !["Role", "ClusterRole"].contains(&kind) {
+        return Err(Error::RoleKind {
+            binding: format!("{} {}", text(binding, "/kind"), name(binding)),
+            kind: kind.to_owned(),
+        });
+    }
+    let mut roles = manifests.of_kind(RBAC, kind);
+    Ok(roles.find(|role| name(role) == role_name))
 }
 
 fn subjects(binding: &Value) -> impl Iterator<Item = &str> {
@@ -120,17 +150,53 @@ mod tests {
         );
     }
 
+    fn covered(text: &str, accounts: &[&str]) -> Vec<String> {
+        let accounts = accounts.iter().map(|&account| account.to_owned()).collect();
+        let covered = Permissions::of(&manifests(text), &accounts).unwrap().covered;
+        let label = |(kind, name)| format!("{kind} {name}");
+        covered.into_iter().map(label).collect()
+    }
+
     #[test]
-    fn a_binding_without_its_role_is_refused_by_name() {
-        let text = TWO_ACCOUNTS.replace("name: all}", "name: other}");
-        let text = text.replace(
-            "roleRef: {kind: ClusterRole, name: other}",
-            "roleRef: {kind: ClusterRole, name: all}",
+    fn a_binding_that_names_somebody_else_too_keeps_their_grant() {
+        assert_eq!(
+            covered(TWO_ACCOUNTS, &["one", "two"]),
+            Vec::<String>::new(),
+            "a user and a stranger"
         );
+        let alone = TWO_ACCOUNTS.replace(", {kind: ServiceAccount, name: stranger}", "");
+        assert_eq!(
+            covered(&alone, &["one", "two"]),
+            ["ClusterRole all", "ClusterRoleBinding b"]
+        );
+        let shared_role = format!(
+            "{alone}---\n{{{}, {}, {}}}\n",
+            "apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: c}",
+            "roleRef: {kind: ClusterRole, name: all}",
+            "subjects: [{kind: Group, name: people}]"
+        );
+        assert_eq!(
+            covered(&shared_role, &["one", "two"]),
+            ["ClusterRoleBinding b"],
+            "its role is shipped for the other binding"
+        );
+    }
+
+    #[test]
+    fn a_binding_to_a_role_of_the_cluster_is_shipped() {
+        let text = TWO_ACCOUNTS.replace("kind: ClusterRole, name: all}", "kind: ClusterRole, name: view}");
+        let permissions = Permissions::of(&manifests(&text), &["two".to_owned()].into()).unwrap();
+        assert_eq!(permissions.cluster, Vec::<Value>::new());
+        assert_eq!(covered(&text, &["two"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_binding_to_what_is_no_role_is_refused_by_name() {
+        let text = TWO_ACCOUNTS.replace("kind: ClusterRole, name: all}", "kind: Group, name: all}");
         let error = Permissions::of(&manifests(&text), &["two".to_owned()].into()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "ClusterRoleBinding b grants ClusterRole all to service account two, but the manifests hold no such role"
+            "ClusterRoleBinding b: roleRef.kind is \"Group\"; accepted are Role and ClusterRole"
         );
     }
 }

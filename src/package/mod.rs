@@ -9,7 +9,9 @@ use semver::Version;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image, default_channels};
+use crate::olm::catalog::{
+    Bundle, Catalog, Rendered, default_bundle_image, default_channel_of, default_channels,
+};
 use crate::olm::{self, Error, Manifests, Tree, yaml};
 
 mod base;
@@ -121,7 +123,7 @@ impl Folders {
 /// Any of [`Error`] that concerns manifests.
 pub fn bundle(tree: &Tree, version: &Version, catalog: &Catalog) -> Result<Tree, Error> {
     let channels = default_channels(version);
-    let default_channel = "stable".to_owned();
+    let default_channel = default_channel_of(&channels);
     let csv = olm::csv::Options {
         package: PACKAGE.to_owned(),
         version: version.clone(),
@@ -146,31 +148,14 @@ fn config_of(tree: &Tree) -> Result<Manifests, Error> {
     Manifests::of_tree(&config)
 }
 
-/// Adds the bundle of `tree` to the channels that it names.
+/// Adds the bundle of `tree` to channels.
 ///
 /// # Errors
 /// Any of [`Error`] that concerns bundles and catalogs.
-pub fn publish(catalog: &mut Catalog, tree: &Tree) -> Result<(), Error> {
-    let rendered = rendered(tree)?;
-    let channels = rendered.channels.clone();
-    add(catalog, rendered, &channels)
-}
-
-/// Adds the bundle of `tree` to some channels only.
-///
-/// # Errors
-/// As [`publish`].
-pub fn publish_to(catalog: &mut Catalog, tree: &Tree, channels: &[String]) -> Result<(), Error> {
-    add(catalog, rendered(tree)?, channels)
-}
-
-fn rendered(tree: &Tree) -> Result<Rendered, Error> {
+pub fn publish(catalog: &mut Catalog, tree: &Tree, channels: &[String]) -> Result<(), Error> {
     let image =
         |bundle: &Bundle, operator: &str| Ok(default_bundle_image(operator, PACKAGE, &bundle.version()?));
-    Rendered::of_tree(tree, Path::new("bundle"), image)
-}
-
-fn add(catalog: &mut Catalog, rendered: Rendered, channels: &[String]) -> Result<(), Error> {
+    let rendered = Rendered::of_tree(tree, Path::new("bundle"), image)?;
     let default_channel = rendered.default_channel.clone();
     catalog.add(rendered, channels, &default_channel)
 }

@@ -36,6 +36,14 @@ pub enum Error {
         head: String,
         bundle: String,
     },
+    #[error(
+        "catalog/ holds {version}, which CHANGELOG.md does not describe: it was never released, so take it out, as with `git checkout catalog`"
+    )]
+    NeverReleased { version: Version },
+    #[error(
+        "every channel of {version} holds a higher version already; name the channels that it shall end in with --channels"
+    )]
+    NoChannel { version: Version },
     #[error("{}: found no version of package {PACKAGE} to set", path.display())]
     NoVersionLine { path: PathBuf },
     #[error("cannot read {}: {source}", path.display())]
@@ -44,20 +52,28 @@ pub enum Error {
     Package(#[from] olm::Error),
 }
 
-/// Makes all files of a release, below the root of the repository, without writing any.
+/// Makes all files of a release, below the root of the repository, without writing any. Without `channels` it enters those of its
+/// default channels that hold no higher version.
 ///
 /// # Errors
 /// [`Error`] says what speaks against the release.
-pub fn prepare(root: &Path, version: &Version) -> Result<Tree, Error> {
+pub fn prepare(root: &Path, version: &Version, channels: &[String]) -> Result<Tree, Error> {
     let mut catalog = Catalog::read(&root.join("catalog"), PACKAGE)?;
     check_version(version, &catalog)?;
-    check_changelog(version, &read(root, "CHANGELOG.md")?)?;
+    let changelog = read(root, "CHANGELOG.md")?;
+    check_changelog(version, &changelog)?;
+    check_pre_releases(version, &changelog, &catalog)?;
     catalog.check()?;
+    let channels = if channels.is_empty() {
+        own_channels(version, &catalog)?
+    } else {
+        channels.to_vec()
+    };
 
     let mut files = tree(version)?;
     files.merge(bundle(&files, version, &catalog)?);
-    publish(&mut catalog, &files)?;
-    check_chain(version, &catalog)?;
+    publish(&mut catalog, &files, &channels)?;
+    check_chain(version, &channels, &catalog)?;
     files.merge(catalog.tree(Path::new("catalog"))?);
     for (name, section) in [
         ("Cargo.toml", "[package]"),
@@ -85,13 +101,40 @@ fn check_version(version: &Version, catalog: &Catalog) -> Result<(), Error> {
             version: version.clone(),
         });
     }
-    match catalog.released()?.last() {
-        Some((highest, _)) if version <= highest => Err(Error::NotHigher {
+    let released: Vec<Version> = catalog
+        .released()?
+        .into_iter()
+        .map(|(version, _)| version)
+        .collect();
+    let is_same_minor = |other: &&Version| (other.major, other.minor) == (version.major, version.minor);
+    // A fix of an older minor version need only be higher than what that one has.
+    let same_minor = released.iter().rfind(is_same_minor);
+    match same_minor.or(released.last()) {
+        Some(highest) if version <= highest => Err(Error::NotHigher {
             version: version.clone(),
             highest: highest.clone(),
         }),
         _ => Ok(()),
     }
+}
+
+/// After 0.2.0, 0.1.1 is for `stable-v0.1` only: in `candidate` and `stable` it would send nobody anywhere.
+fn own_channels(version: &Version, catalog: &Catalog) -> Result<Vec<String>, Error> {
+    let mut channels = default_channels(version);
+    for (_, bundle) in catalog.released()?.iter().filter(|(there, _)| there > version) {
+        let holds = |name: &String| {
+            catalog
+                .get_channel(name)
+                .is_some_and(|channel| channel.has(&bundle.name))
+        };
+        channels.retain(|name| !holds(name));
+    }
+    if channels.is_empty() {
+        return Err(Error::NoChannel {
+            version: version.clone(),
+        });
+    }
+    Ok(channels)
 }
 
 /// The entry must be there, dated, and say something (https://keepachangelog.com).
@@ -118,20 +161,35 @@ fn check_changelog(version: &Version, changelog: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// A pre-release that is in the catalog without having been released would be replaced in every cluster that never had it.
+fn check_pre_releases(version: &Version, changelog: &str, catalog: &Catalog) -> Result<(), Error> {
+    let core = |version: &Version| (version.major, version.minor, version.patch);
+    let is_described = |there: &Version| {
+        let title = format!("## [{there}]");
+        changelog.lines().any(|line| line.starts_with(&title))
+    };
+    for (there, _) in catalog.released()? {
+        if !there.pre.is_empty() && core(&there) == core(version) && !is_described(&there) {
+            return Err(Error::NeverReleased { version: there });
+        }
+    }
+    Ok(())
+}
+
 fn is_date(text: &str) -> bool {
     text.trim_end().parse::<jiff::civil::Date>().is_ok()
 }
 
 /// In every channel of the release the new version is the head, and whoever is in the channel gets to it.
-fn check_chain(version: &Version, catalog: &Catalog) -> Result<(), Error> {
+fn check_chain(version: &Version, channels: &[String], catalog: &Catalog) -> Result<(), Error> {
     catalog.check()?;
     let bundle = format!("{PACKAGE}.v{version}");
-    for name in default_channels(version) {
-        if let Some(channel) = catalog.get_channel(&name) {
+    for name in channels {
+        if let Some(channel) = catalog.get_channel(name) {
             let head = channel.head()?;
             if head.name != bundle {
                 return Err(Error::Head {
-                    channel: name,
+                    channel: name.clone(),
                     head: head.name.clone(),
                     bundle,
                 });

@@ -12,7 +12,7 @@ impl Channel {
     /// Versions between the two that are in the catalog but not in this channel are skipped: whoever got one of them from
     /// another channel (a candidate) and then comes to this one is upgraded too, instead of being stranded.
     pub(super) fn insert(&mut self, name: &str, tail: Option<String>, order: &[String]) {
-        if self.entries.iter().any(|entry| entry.name == name) {
+        if self.has(name) {
             return;
         }
         let place = |name: &str| order.iter().position(|other| other == name);
@@ -42,7 +42,8 @@ impl Channel {
     }
 
     /// The entry at `next` now comes after `name`, which came between it and `tail`. One that it replaced outside of the channel
-    /// is skipped instead, unless it is what `name` replaces.
+    /// is skipped instead, unless it is what `name` replaces. No later entry may skip `name` any more: what is skipped ends the
+    /// chain.
     fn takes_over(&mut self, next: usize, name: &str, tail: Option<&str>) {
         let replaced = self.entries[next].replaces.clone();
         let is_outside = !self
@@ -52,11 +53,41 @@ impl Channel {
         if !is_outside && replaced.as_deref() != tail {
             return; // a person wrote it so
         }
+        for later in &mut self.entries[next..] {
+            later.skips.retain(|skipped| skipped != name);
+        }
         let next = &mut self.entries[next];
-        next.skips.retain(|skipped| skipped != name);
         next.skips
-            .extend(replaced.filter(|replaced| Some(replaced.as_str()) != tail));
+            .extend(replaced.filter(|replaced| Some(replaced.as_str()) != tail && replaced != name));
         next.replaces = Some(name.to_owned());
+    }
+
+    /// Skips a bundle of another channel, a fix of an older minor version for example: the lowest entry above it takes its users
+    /// over, if what that entry replaces is lower still.
+    pub(super) fn skip(&mut self, name: &str, order: &[String]) {
+        let place = |name: &str| order.iter().position(|other| other == name);
+        let is_above = |entry: &&mut Entry| place(&entry.name) > place(name);
+        if self.has(name) || self.skips(name) {
+            return;
+        }
+        let above = self.entries.iter_mut().filter(is_above);
+        let Some(next) = above.min_by_key(|entry| place(&entry.name)) else {
+            return;
+        };
+        if next
+            .replaces
+            .as_deref()
+            .and_then(place)
+            .is_some_and(|tail| Some(tail) < place(name))
+        {
+            next.skips.push(name.to_owned());
+            next.skips.sort_by_key(|skipped| place(skipped));
+        }
+    }
+
+    /// Whether a bundle is in the channel.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
     }
 
     /// The entry that nothing in the channel replaces or skips; `skipRange` plays no part.
@@ -107,7 +138,9 @@ impl Channel {
         }
     }
 
-    /// The entries from which a user gets to the head: those on its chain of replaces, and those that one of them skips.
+    /// The entries from which a user gets to the head: those on its chain of replaces, and those that one of them skips. The
+    /// chain ends at an entry that any other skips, as in operator-registry's `validateReplacesChain`: OLM upgrades nobody to
+    /// that one, so nobody gets beyond it from below.
     fn reached<'a>(&'a self, head: &'a Entry) -> Result<BTreeSet<&'a str>, Error> {
         let mut chain = BTreeSet::new();
         let mut skipped = BTreeSet::new();
@@ -123,9 +156,16 @@ impl Channel {
             next = self
                 .entries
                 .iter()
-                .find(|other| Some(&other.name) == entry.replaces.as_ref());
+                .find(|other| Some(&other.name) == entry.replaces.as_ref())
+                .filter(|other| !self.skips(&other.name));
         }
         chain.append(&mut skipped);
         Ok(chain)
+    }
+
+    fn skips(&self, name: &str) -> bool {
+        self.entries
+            .iter()
+            .any(|entry| entry.skips.iter().any(|skipped| skipped == name))
     }
 }

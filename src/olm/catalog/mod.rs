@@ -240,6 +240,9 @@ impl Catalog {
 
     /// Adds a bundle to channels. One of the same name is replaced and keeps its place, so adding it twice is adding it once.
     ///
+    /// Channels that it does not enter but that hold a higher version skip it, so that nobody who comes from it is stranded.
+    /// `default_channel` may be empty, which changes nothing.
+    ///
     /// # Errors
     /// [`Error::OtherPackage`], [`Error::SameVersion`], [`Error::NoVersion`]
     pub fn add(
@@ -260,6 +263,9 @@ impl Catalog {
         for channel in channels {
             let tail = self.replaces(&version, channel)?;
             self.channel(channel).insert(&name, tail, &order);
+        }
+        for channel in &mut self.channels {
+            channel.skip(&name, &order);
         }
         self.describe(rendered.package, default_channel, order.last() == Some(&name));
         Ok(())
@@ -359,13 +365,22 @@ impl Catalog {
 }
 
 /// The channels for which a release of a version is meant: `candidate`, `stable`, and `stable-vMAJOR.MINOR`, which gets fixes of
-/// that minor version only, so that a subscriber of it decides when to go on to the next.
+/// that minor version only, so that a subscriber of it decides when to go on to the next. A pre-release is a candidate only.
 pub fn default_channels(version: &Version) -> Vec<String> {
+    if !version.pre.is_empty() {
+        return vec!["candidate".into()];
+    }
     vec![
         "candidate".into(),
         "stable".into(),
         format!("stable-v{}.{}", version.major, version.minor),
     ]
+}
+
+/// The channel of a Subscription that names none: `stable` where it is among the channels, or the first of them.
+pub fn default_channel_of(channels: &[String]) -> String {
+    let stable = channels.iter().find(|channel| *channel == "stable");
+    stable.or(channels.first()).cloned().unwrap_or_default()
 }
 
 /// The name of a bundle image, derived from the operator's: same registry and path, `PACKAGE-bundle:vVERSION`.

@@ -18,7 +18,7 @@ pub struct Rendered {
     pub(super) package: Map<String, Value>,
     /// The channels that the bundle itself names.
     pub channels: Vec<String>,
-    /// The default channel that the bundle itself names; empty when it names none.
+    /// The default channel that the bundle itself names; empty when it names none, and for a pre-release, which changes none.
     pub default_channel: String,
 }
 
@@ -106,6 +106,13 @@ impl Rendered {
         };
         bundle.image = image(&bundle, text(csv, "/metadata/annotations/containerImage"))?;
         bundle.related_images = related_images(csv, &bundle.image);
+        // Nobody should come upon a pre-release without having asked for one.
+        let is_release = bundle.version().is_ok_and(|version| version.pre.is_empty());
+        let default_channel = if is_release {
+            annotation("channel.default.v1").to_owned()
+        } else {
+            String::new()
+        };
         Ok(Self {
             bundle,
             package: package_facts(csv),
@@ -114,7 +121,7 @@ impl Rendered {
                 .filter(|name| !name.is_empty())
                 .map(str::to_owned)
                 .collect(),
-            default_channel: annotation("channel.default.v1").to_owned(),
+            default_channel,
         })
     }
 
