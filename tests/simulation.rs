@@ -2,12 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
+#[path = "support/conformance/mod.rs"]
+mod conformance;
 #[path = "support/sim/mod.rs"]
 mod sim;
 
-#[tokio::test(start_paused = true)]
-async fn compiles() {
-    let sim = sim::Sim::new();
-    let _cluster = sim::cluster::Cluster::start(&sim);
-    let _client = sim.client("test");
+use conformance::Place;
+
+/// As `tests/conformance_apiserver.rs` has it of a real one.
+#[test]
+fn the_simulated_api_server_behaves_as_a_real_one() {
+    conformance::each(async |namespace| Place {
+        client: sim::Sim::new().client("test"),
+        namespace,
+    });
 }

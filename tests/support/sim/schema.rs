@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
 use kube_cel::{CompiledSchema, compile_schema};
 use serde_json::{Map, Value, json};
 
@@ -164,8 +165,13 @@ pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), 
         .structural
         .iter_errors(object)
         .map(|error| {
-            let place = error.instance_path().to_string();
-            format!("{}: Invalid value: {error}", dotted(&place))
+            let place = dotted(error.instance_path().as_str());
+            match error.kind() {
+                ValidationErrorKind::Required { property } => {
+                    format!("{place}.{}: Required value", property.as_str().unwrap_or_default())
+                }
+                _ => format!("{place}: Invalid value: {error}"),
+            }
         })
         .collect();
     problems.extend(repeated_keys(&definition.schema, object, String::new()));
