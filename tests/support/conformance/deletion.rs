@@ -31,7 +31,10 @@ pub async fn a_finalizer_keeps_an_object_and_its_removal_lets_it_go(place: Place
 
     let params = PatchParams::default();
     let keep = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
-    let one_left = api.patch("a", &params, &keep(json!(["example.com/b"]))).await.unwrap();
+    let one_left = api
+        .patch("a", &params, &keep(json!(["example.com/b"])))
+        .await
+        .unwrap();
     assert_eq!(one_left.metadata.finalizers.as_ref().map(Vec::len), Some(1));
     let last = api.patch("a", &params, &keep(json!([]))).await.unwrap();
     assert!(last.metadata.finalizers.unwrap_or_default().is_empty());
@@ -47,7 +50,10 @@ pub async fn a_finalizer_that_is_added_late_is_refused(place: Place) {
     let patch = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}));
     let (code, _, message) = refusal(api.patch("a", &PatchParams::default(), &patch).await);
     assert_eq!(code, 422);
-    assert!(message.contains("no new finalizers can be added if the object is being deleted"), "{message}");
+    assert!(
+        message.contains("no new finalizers can be added if the object is being deleted"),
+        "{message}"
+    );
 }
 
 pub async fn a_deletion_of_another_object_or_version_is_a_conflict(place: Place) {
@@ -64,7 +70,9 @@ pub async fn a_deletion_of_another_object_or_version_is_a_conflict(place: Place)
     let other = "00000000-0000-0000-0000-00000000dead";
     assert_eq!(refusal(delete(Some(other), None).await).0, 409);
     assert_eq!(refusal(delete(None, Some("2")).await).0, 409);
-    delete(made.metadata.uid.as_deref(), Some(&version(&made))).await.unwrap();
+    delete(made.metadata.uid.as_deref(), Some(&version(&made)))
+        .await
+        .unwrap();
     assert_eq!(refusal(delete(made.metadata.uid.as_deref(), None).await).0, 404);
 }
 
@@ -94,7 +102,10 @@ pub async fn a_job_is_deleted_without_its_pods_unless_said_otherwise(place: Plac
     place.create::<Job>(job("a")).await.unwrap();
     api.delete("a", &DeleteParams::default()).await.unwrap();
     let left: Option<DynamicObject> = api.get_opt("a").await.unwrap();
-    assert_eq!(left.and_then(|job| job.metadata.finalizers), Some(vec!["orphan".to_owned()]));
+    assert_eq!(
+        left.and_then(|job| job.metadata.finalizers),
+        Some(vec!["orphan".to_owned()])
+    );
     place.create::<Job>(job("b")).await.unwrap();
     api.delete("b", &DeleteParams::background()).await.unwrap();
     assert!(api.get_opt("b").await.unwrap().is_none());

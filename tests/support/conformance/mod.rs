@@ -46,7 +46,7 @@ behaviours![
     objects::what_is_not_there_is_not_found,
     objects::every_write_makes_a_new_version_and_one_that_changes_nothing_does_not,
     objects::a_write_of_another_version_is_a_conflict,
-    objects::a_write_of_another_object_of_the_same_name_is_a_conflict,
+    objects::a_write_of_another_object_of_the_same_name_is_refused,
     objects::some_kinds_are_not_updated_without_a_version,
     objects::the_generation_counts_changes_of_the_spec_alone,
     objects::the_status_is_written_by_itself_alone,
@@ -56,7 +56,7 @@ behaviours![
     objects::a_selector_is_left_alone,
     apply::an_apply_creates_and_the_same_again_changes_nothing,
     apply::an_apply_that_wants_a_new_object_conflicts_with_an_old_one,
-    apply::an_apply_of_a_uid_that_is_not_there_is_a_conflict,
+    apply::an_apply_of_a_uid_that_is_not_there_is_refused,
     apply::what_is_no_longer_applied_goes,
     apply::what_others_own_stays,
     apply::a_field_of_another_is_a_conflict_unless_forced,
@@ -80,7 +80,6 @@ behaviours![
     watching::a_watch_goes_on_from_its_version,
     watching::a_watch_sees_what_leaves_its_selector_as_deleted,
     watching::a_watch_ends_in_time,
-    watching::a_version_that_is_long_gone_is_told_so,
     watching::the_last_finalizer_is_seen_as_a_deletion,
     admission::unknown_fields_are_dropped_and_defaults_filled_in,
     admission::nulls_are_dropped_or_defaulted,
@@ -95,7 +94,10 @@ behaviours![
 impl Place {
     pub fn api<K>(&self) -> Api<K>
     where
-        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
+        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
     {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
@@ -105,7 +107,11 @@ impl Place {
     where
         K: Resource<DynamicType = ()>,
     {
-        Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::erase::<K>(&()))
+        Api::namespaced_with(
+            self.client.clone(),
+            &self.namespace,
+            &ApiResource::erase::<K>(&()),
+        )
     }
 
     pub async fn create<K>(&self, object: Value) -> kube::Result<DynamicObject>
@@ -162,7 +168,10 @@ pub fn each(place: impl AsyncFn(String) -> Place) {
         // A name that a namespace may have.
         let namespace: String = name.replace('_', "-").chars().take(60).collect();
         let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async {
                 let place = place(namespace.trim_end_matches('-').to_owned()).await;
                 behaviour(place).await;
@@ -172,5 +181,10 @@ pub fn each(place: impl AsyncFn(String) -> Place) {
             failed.push(*name);
         }
     }
-    assert!(failed.is_empty(), "of {} behaviours {} do not hold: {failed:#?}", ALL.len(), failed.len());
+    assert!(
+        failed.is_empty(),
+        "of {} behaviours {} do not hold: {failed:#?}",
+        ALL.len(),
+        failed.len()
+    );
 }

@@ -14,26 +14,48 @@ pub async fn a_list_in_pages_has_all_once(place: Place) {
     let api = place.api::<ConfigMap>();
     let first = api.list(&ListParams::default().limit(2)).await.unwrap();
     let version = first.metadata.resource_version.clone();
-    let mut names: Vec<String> = first.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("page")).collect();
+    let mut names: Vec<String> = first
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| name.starts_with("page"))
+        .collect();
     let mut next = first.metadata.continue_.clone();
     assert_eq!(first.items.len(), 2);
     place.config_map("page-9").await;
     while let Some(token) = next.filter(|token| !token.is_empty()) {
-        let page = api.list(&ListParams::default().limit(2).continue_token(&token)).await.unwrap();
-        assert_eq!(page.metadata.resource_version, version, "every page is of the same moment");
-        names.extend(page.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("page")));
+        let page = api
+            .list(&ListParams::default().limit(2).continue_token(&token))
+            .await
+            .unwrap();
+        assert_eq!(
+            page.metadata.resource_version, version,
+            "every page is of the same moment"
+        );
+        names.extend(
+            page.iter()
+                .map(ResourceExt::name_any)
+                .filter(|name| name.starts_with("page")),
+        );
         next = page.metadata.continue_.clone();
     }
     assert_eq!(names, ["page-0", "page-1", "page-2", "page-3", "page-4"]);
 }
 
 pub async fn labels_select(place: Place) {
-    for (name, labels) in [("a", json!({"x": "1", "y": "1"})), ("b", json!({"x": "1"})), ("c", json!({}))] {
+    for (name, labels) in [
+        ("a", json!({"x": "1", "y": "1"})),
+        ("b", json!({"x": "1"})),
+        ("c", json!({})),
+    ] {
         let object = json!({"metadata": {"name": name, "labels": labels}});
         place.create::<ConfigMap>(object).await.unwrap();
     }
     let names = async |selector: &str| {
-        let found = place.api::<ConfigMap>().list(&ListParams::default().labels(selector)).await.unwrap();
+        let found = place
+            .api::<ConfigMap>()
+            .list(&ListParams::default().labels(selector))
+            .await
+            .unwrap();
         found.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
     };
     assert_eq!(names("x=1").await, ["a", "b"]);

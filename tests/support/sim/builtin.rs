@@ -28,7 +28,12 @@ pub fn defaults(kind: &Kind, object: &mut Value) {
         "Deployment" => deployment(&mut object["spec"]),
         "Service" => service(&mut object["spec"]),
         "Job" => job(object),
-        "Pod" => pod(&mut object["spec"]),
+        "Pod" => {
+            pod(&mut object["spec"]);
+            for container in each(&mut object["spec"], "containers") {
+                requests(&mut container["resources"]);
+            }
+        }
         "ConfigMap" | "PodDisruptionBudget" | "Lease" | "Event" => {}
         other => panic!("the defaults of {other} are not simulated"),
     }
@@ -156,14 +161,18 @@ fn container(container: &mut Value) {
     }
 }
 
-/// Writes quantities as the API server does, and requests where there are limits alone.
-fn quantities(resources: &mut Value) {
+/// A pod with limits alone requests as much.
+fn requests(resources: &mut Value) {
     if let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() {
         default(resources, "requests", json!({}));
         for (name, limit) in limits {
             default(&mut resources["requests"], &name, limit);
         }
     }
+}
+
+/// Writes quantities as the API server does.
+fn quantities(resources: &mut Value) {
     for list in ["limits", "requests"] {
         let amounts = resources.get_mut(list).and_then(Value::as_object_mut);
         for amount in amounts.into_iter().flatten().map(|(_, amount)| amount) {

@@ -168,7 +168,10 @@ pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), 
             let place = dotted(error.instance_path().as_str());
             match error.kind() {
                 ValidationErrorKind::Required { property } => {
-                    format!("{place}.{}: Required value", property.as_str().unwrap_or_default())
+                    format!(
+                        "{place}.{}: Required value",
+                        property.as_str().unwrap_or_default()
+                    )
                 }
                 _ => format!("{place}: Invalid value: {error}"),
             }

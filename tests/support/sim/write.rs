@@ -72,6 +72,9 @@ fn insert(
     }
     let mut object = admitted(kind, object, None)?;
     at_birth(store, kind, &mut object);
+    if let Some(decode) = kind.decode {
+        object = decode(object).unwrap_or_else(|error| panic!("a new {}: {error}", kind.kind));
+    }
     own(kind, &mut object, &store.now());
     Ok(store.commit(&id, object, true))
 }
@@ -141,13 +144,25 @@ fn admitted(kind: &Kind, mut object: Value, old: Option<&Value>) -> Written {
 pub fn update(store: &mut Store, id: &Id, body: &Value, status: bool, writer: &Writer) -> Written {
     let kind = id.kind();
     let Some(old) = store.get(id).cloned() else {
-        return match kind.create_on_update {
-            true => insert(store, kind, &id.namespace, body, |kind, object, now| {
-                ownership::updated(kind, &json!({}), object, writer, now);
-            }),
-            false => Err(Refusal::not_found(kind, &id.name)),
-        };
+        if !kind.create_on_update {
+            return Err(Refusal::not_found(kind, &id.name));
+        }
+        if !text(&body["metadata"]["uid"]).is_empty() {
+            return Err(Refusal::modified(kind, &id.name));
+        }
+        return insert(store, kind, &id.namespace, body, |kind, object, now| {
+            ownership::updated(kind, &json!({}), object, writer, now);
+        });
     };
+    if let Some(uid) = body["metadata"]["uid"].as_str()
+        && old["metadata"]["uid"] != uid
+    {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            text(&old["metadata"]["uid"])
+        );
+        return Err(Refusal::conflict(kind, &id.name, &why));
+    }
     let version = &body["metadata"]["resourceVersion"];
     if !kind.unconditional && version.as_str().unwrap_or_default().is_empty() {
         let problem =
@@ -175,20 +190,17 @@ pub fn merge_patch(store: &mut Store, id: &Id, patch: &Value, status: bool, writ
 fn check(kind: &Kind, old: &Value, sent: &Value) -> Result<(), Refusal> {
     let name = old["metadata"]["name"].as_str().unwrap_or_default();
     let (old, sent) = (&old["metadata"], &sent["metadata"]);
-    if let Some(uid) = sent["uid"].as_str()
-        && old["uid"] != uid
-    {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            text(&old["uid"])
-        );
-        return Err(Refusal::conflict(kind, name, &why));
-    }
-    let version = sent["resourceVersion"].as_str().unwrap_or_default();
+    let version = text(&sent["resourceVersion"]);
     if !version.is_empty() && old["resourceVersion"] != version {
         return Err(Refusal::modified(kind, name));
     }
-    Ok(())
+    match sent["uid"].as_str() {
+        Some(uid) if old["uid"] != uid => {
+            let problem = format!("metadata.uid: Invalid value: \"{uid}\": field is immutable");
+            Err(Refusal::invalid(kind, name, &[problem]))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn text(value: &Value) -> &str {
@@ -293,8 +305,11 @@ fn settled(kind: &Kind, old: &Value, mut new: Value, status: bool) -> Written {
 
 /// What the generation counts changes of.
 fn essence(kind: &Kind, object: &Value) -> Value {
-    if kind.decode.is_some() {
-        return object["spec"].clone();
+    match kind.kind {
+        // Their annotations once were part of what a rollback went back to.
+        "Deployment" => return json!([object["spec"], object["metadata"]["annotations"]]),
+        _ if kind.decode.is_some() => return object["spec"].clone(),
+        _ => {}
     }
     let mut object = object.clone();
     for field in ["metadata", "status"] {
