@@ -4,10 +4,13 @@
 
 #[path = "support/conformance/mod.rs"]
 mod conformance;
+#[path = "support/life.rs"]
+mod life;
 #[path = "support/sim/mod.rs"]
 mod sim;
 
 use conformance::Place;
+use sim::world::World;
 
 /// As `tests/conformance_apiserver.rs` has it of a real one.
 #[test]
@@ -16,4 +19,23 @@ fn the_simulated_api_server_behaves_as_a_real_one() {
         client: sim::Sim::new().client("test"),
         namespace,
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_lives_and_dies_as_its_spec_says() {
+    let mut world = World::new();
+    life::live(&mut world, None).await;
+    for reason in [
+        "ConfigAccepted",
+        "ConfigRefused",
+        "Created",
+        "Available",
+        "Ready",
+        "Deleting",
+    ] {
+        assert!(
+            world.events("edge").contains(&reason.to_owned()),
+            "no Event {reason}"
+        );
+    }
 }

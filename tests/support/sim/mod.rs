@@ -20,14 +20,17 @@ mod shape;
 pub mod status;
 pub mod store;
 mod watch;
+pub mod world;
 pub mod write;
 
+use std::any::Any;
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use http::Response;
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -77,6 +80,7 @@ struct Shared {
     store: Mutex<Store>,
     news: channel::Sender<u64>,
     log: Mutex<Vec<Entry>>,
+    panics: Mutex<Vec<String>>,
     start: Instant,
 }
 
@@ -94,6 +98,7 @@ impl Sim {
             store: Mutex::new(Store::new(clock)),
             news: channel::Sender::new(0),
             log: Mutex::default(),
+            panics: Mutex::default(),
             start: Instant::now(),
         };
         Self {
@@ -133,6 +138,25 @@ impl Sim {
             .clone()
     }
 
+    /// What the API server panicked about. The product catches panics of its reconciles, so nobody else would tell.
+    pub fn panics(&self) -> Vec<String> {
+        self.shared
+            .panics
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn note_panic(&self, panic: &(dyn Any + Send)) {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        self.shared
+            .panics
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(text.unwrap_or_default());
+    }
+
     /// A plain client, in whose way nothing comes.
     pub fn client(&self, user: &str) -> Client {
         Client::new(self.service(user, &Faults::default()), "default")
@@ -155,12 +179,18 @@ impl Sim {
         tower::service_fn(move |request: http::Request<Body>| {
             let (sim, user, faults) = (sim.clone(), user.clone(), faults.clone());
             async move {
-                let request = read(request).await;
-                let plan = faults.plan(&request);
-                faults::deliver(plan, move |plan: Plan| async move {
-                    sim.answer(&user, request, &plan).await
+                let server = sim.clone();
+                let exchange = async move {
+                    let request = read(request).await;
+                    let plan = faults.plan(&request);
+                    let send = move |plan: Plan| async move { server.answer(&user, request, &plan).await };
+                    faults::deliver(plan, send).await
+                };
+                let answer = AssertUnwindSafe(exchange).catch_unwind().await;
+                answer.unwrap_or_else(|panic| {
+                    sim.note_panic(panic.as_ref());
+                    std::panic::resume_unwind(panic)
                 })
-                .await
             }
         })
     }

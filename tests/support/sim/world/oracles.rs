@@ -1,0 +1,150 @@
+//! What has to be true of a cluster with the product in it.
+
+use std::time::Duration;
+
+use roadstead::controllers::my_proxy::rules;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::{NAMESPACE, USER, World, is_ready};
+use crate::sim::Entry;
+use crate::sim::faults::Faults;
+use crate::sim::kinds::named;
+use crate::sim::request::Verb;
+
+/// What is left of the proxy `name`, itself included.
+pub fn leftovers(world: &World, name: &str) -> Vec<String> {
+    world.sim.with(|store| {
+        let of_it = store.all().filter(|(id, object)| {
+            let labelled = object["metadata"]["labels"]["app.kubernetes.io/instance"] == name;
+            let owners = object["metadata"]["ownerReferences"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            let owned = owners
+                .into_iter()
+                .any(|owner| owner["kind"] == "MyProxy" && owner["name"] == name);
+            id.kind != "Event" && (labelled || owned || (id.kind == "MyProxy" && id.name == name))
+        });
+        of_it
+            .map(|(id, _)| format!("{} {}/{}", id.kind, id.namespace, id.name))
+            .collect()
+    })
+}
+
+/// The operator's requests, its lease aside.
+fn of_operator(world: &World) -> Vec<Entry> {
+    let mut log = world.sim.log();
+    log.retain(|entry| entry.user == USER && entry.kind != "Lease");
+    log
+}
+
+/// Nothing is deleted by its name alone: another object may have it by the time when the request arrives.
+pub fn deletes_name_a_uid(world: &World) {
+    for entry in of_operator(world)
+        .iter()
+        .filter(|entry| entry.verb == Verb::Delete)
+    {
+        let uid = &entry.body["preconditions"]["uid"];
+        assert!(
+            uid.as_str().is_some_and(|uid| !uid.is_empty()),
+            "without a uid: {}",
+            entry.summary
+        );
+    }
+}
+
+/// Nothing is asked for that the operator's role does not allow.
+pub fn stays_within_its_role(world: &World) {
+    let rules = rules();
+    for entry in of_operator(world).iter().filter(|entry| entry.kind != "Event") {
+        let kind = named(entry.kind);
+        let resource = if entry.summary.contains(" status ") {
+            format!("{}/status", kind.plural)
+        } else {
+            kind.plural.to_owned()
+        };
+        let verbs: &[&str] = match entry.verb {
+            Verb::Get => &["get"],
+            Verb::List => &["list"],
+            Verb::Watch => &["watch"],
+            Verb::Create => &["create"],
+            Verb::Update => &["update"],
+            Verb::MergePatch => &["patch"],
+            Verb::Apply => &["create", "patch"],
+            Verb::Delete => &["delete"],
+        };
+        for verb in verbs {
+            let allowed = rules.iter().any(|rule| {
+                let has = |list: &Option<Vec<String>>, wanted: &str| {
+                    list.iter().flatten().any(|text| text == wanted)
+                };
+                has(&rule.api_groups, kind.group)
+                    && has(&rule.resources, &resource)
+                    && rule.verbs.iter().any(|text| text == verb)
+            });
+            assert!(
+                allowed,
+                "the role does not allow to {verb} {resource}: {}",
+                entry.summary
+            );
+        }
+    }
+}
+
+/// When nothing changes nothing is written, nor by an operator that starts anew and looks at everything.
+pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
+    world.until_quiet().await;
+    let count = |world: &World| {
+        of_operator(world)
+            .iter()
+            .filter(|entry| entry.verb.is_write())
+            .count()
+    };
+    let before = count(world);
+    world.stop().await;
+    world.start(&Faults::default(), None);
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(
+        count(world),
+        before,
+        "written without need:\n{}",
+        world.last_writes(10)
+    );
+}
+
+/// What the status of a proxy that is well says is so: of its pods, and of what each of them serves.
+pub fn status_says_what_is(world: &World, name: &str) {
+    let proxy = world.proxy(name).expect("the proxy");
+    assert!(is_ready(&proxy), "{:#}", proxy["status"]);
+    let pods: Vec<Value> = world
+        .list("Pod")
+        .into_iter()
+        .filter(|pod| {
+            let labels = &pod["metadata"]["labels"];
+            labels["app.kubernetes.io/instance"] == name
+                && labels["app.kubernetes.io/component"] == "proxy"
+                && pod["metadata"]["deletionTimestamp"].is_null()
+        })
+        .collect();
+    let mut names: Vec<&str> = pods
+        .iter()
+        .filter_map(|pod| pod["metadata"]["name"].as_str())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(proxy["status"]["pod_names"], serde_json::json!(names));
+    assert_eq!(proxy["status"]["replicas"], names.len());
+    assert_eq!(proxy["spec"]["replicas"], names.len());
+    let active = world
+        .get("ConfigMap", &format!("{name}-config"))
+        .expect("the active configuration");
+    let serving = world.cluster.serving();
+    for pod in names {
+        let serves = serving.get(&(NAMESPACE.to_owned(), pod.to_owned()));
+        assert_eq!(
+            serves.map(String::as_str),
+            active["data"]["nginx.conf"].as_str(),
+            "what pod {pod} serves"
+        );
+    }
+}
