@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
+#[path = "support/cases.rs"]
+mod cases;
 #[path = "support/conformance/mod.rs"]
 mod conformance;
 #[path = "support/life.rs"]
@@ -10,7 +12,8 @@ mod life;
 mod sim;
 
 use conformance::Place;
-use sim::world::World;
+use sim::faults::{self, Crash};
+use sim::world::{World, is_ready, oracles, spec};
 
 /// As `tests/conformance_apiserver.rs` has it of a real one.
 #[test]
@@ -33,9 +36,53 @@ async fn a_proxy_lives_and_dies_as_its_spec_says() {
         "Ready",
         "Deleting",
     ] {
-        assert!(
-            world.events("edge").contains(&reason.to_owned()),
-            "no Event {reason}"
-        );
+        let told = world.events("edge");
+        assert!(told.contains(&reason.to_owned()), "no Event {reason}: {told:?}");
     }
+    assert_eq!(world.operators(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_further_reconcile_writes_nothing() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    oracles::a_further_reconcile_writes_nothing(&mut world).await;
+    oracles::status_says_what_is(&world, "edge");
+}
+
+/// Every write of the life of a proxy, and every second one where there is no time for all.
+fn crashes(at: fn(usize) -> Crash, parity: usize) -> Vec<Crash> {
+    let writes = life::without_faults().writes;
+    let all = (1..=writes).filter(|n| cases::all_wanted() || n % 4 == parity);
+    all.map(at).collect()
+}
+
+async fn live_through(crash: Crash) {
+    let (faults, crashed) = faults::crashing(crash);
+    let mut world = World::without_operator();
+    world.start(&faults, Some(crashed));
+    life::live(&mut world, Some(&life::without_faults().snapshots)).await;
+    assert_eq!(world.operators(), 2, "it crashed, once");
+}
+
+#[test]
+fn an_operator_that_stops_before_a_write_leaves_nothing_undone() {
+    let test = "an_operator_that_stops_before_a_write_leaves_nothing_undone";
+    cases::each(test, crashes(Crash::Before, 1), live_through);
+}
+
+#[test]
+fn an_operator_that_stops_after_a_write_does_nothing_twice() {
+    let test = "an_operator_that_stops_after_a_write_does_nothing_twice";
+    cases::each(test, crashes(Crash::After, 3), live_through);
+}
+
+#[test]
+fn storms_change_nothing_in_the_end() {
+    let seeds = if cases::all_wanted() { 1..=200 } else { 1..=6 };
+    cases::each("storms_change_nothing_in_the_end", seeds, async |seed: u64| {
+        let mut world = World::in_weather(faults::storms(seed));
+        life::live(&mut world, Some(&life::without_faults().snapshots)).await;
+    });
 }

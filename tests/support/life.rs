@@ -1,9 +1,38 @@
 //! The life of one proxy, from its creation to its end: what simulations go through with and without faults.
 
+use std::sync::OnceLock;
+
 use serde_json::{Value, json};
 
+use crate::cases;
 use crate::sim::world::snapshot::{self, Snapshot};
 use crate::sim::world::{World, condition, is_ready, oracles, refused_spec, spec};
+
+/// How it is when nothing goes wrong.
+pub struct Undisturbed {
+    pub snapshots: Vec<Snapshot>,
+    /// How often the operator writes in it, its lease aside.
+    pub writes: usize,
+}
+
+/// Lived once, and remembered.
+pub fn without_faults() -> &'static Undisturbed {
+    static UNDISTURBED: OnceLock<Undisturbed> = OnceLock::new();
+    UNDISTURBED.get_or_init(|| {
+        // On a thread of its own, since whoever asks may be in a simulation already.
+        let lived = std::thread::spawn(|| {
+            cases::on_a_paused_clock(async {
+                let mut world = World::new();
+                let snapshots = live(&mut world, None).await;
+                Undisturbed {
+                    snapshots,
+                    writes: oracles::writes(&world),
+                }
+            })
+        });
+        lived.join().expect("a life without faults")
+    })
+}
 
 /// Takes a proxy through its life. After each step the cluster has to be as it is in `expected`; gives how it was.
 pub async fn live(world: &mut World, expected: Option<&[Snapshot]>) -> Vec<Snapshot> {

@@ -1,10 +1,13 @@
 //! What goes wrong between a client and the API server.
 
+use std::fmt;
 use std::future::Future;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch as channel;
+use tokio::time::Instant;
 
 use super::Answer;
 use super::request::{Request, Verb};
@@ -92,6 +95,29 @@ pub enum Crash {
     After(usize),
 }
 
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before(n) => write!(f, "before:{n}"),
+            Self::After(n) => write!(f, "after:{n}"),
+        }
+    }
+}
+
+impl FromStr for Crash {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (when, n) = text.split_once(':').ok_or("before:N or after:N")?;
+        let n = n.parse().map_err(|error| format!("{n}: {error}"))?;
+        match when {
+            "before" => Ok(Self::Before(n)),
+            "after" => Ok(Self::After(n)),
+            _ => Err(format!("{when} is neither before nor after")),
+        }
+    }
+}
+
 /// Stops an operator at one of its writes; a write of the lease does not count. `crashed` says when.
 pub fn crashing(crash: Crash) -> (Faults, channel::Receiver<bool>) {
     let (crashed, told) = channel::channel(false);
@@ -120,7 +146,93 @@ pub fn crashing(crash: Crash) -> (Faults, channel::Receiver<bool>) {
     (faults, told)
 }
 
-/// Whether a verb is one whose answer tells of an effect.
-pub fn is_write(request: &Request) -> bool {
-    request.verb.is_write() && request.verb != Verb::Watch
+/// How long a storm lasts, and how long it is calm after it.
+const STORM: Duration = Duration::from_secs(60);
+const CALM: Duration = Duration::from_secs(240);
+
+/// A network and an API server that are bad for a minute and well for four, again and again; how bad is drawn from `seed`.
+pub fn storms(seed: u64) -> Faults {
+    let mut chance = Chance::new(seed);
+    let start = Instant::now();
+    Faults::new(move |request| {
+        let into = start.elapsed().as_millis() % (STORM + CALM).as_millis();
+        if into >= STORM.as_millis() {
+            return Plan::default();
+        }
+        if request.verb == Verb::Watch {
+            return Plan {
+                travel: bad_travel(&mut chance),
+                ..Plan::default()
+            };
+        }
+        let mut plan = Plan {
+            delay: chance.up_to(Duration::from_secs(2)),
+            ..Plan::default()
+        };
+        match chance.below(12) {
+            0 => plan.loss = Loss::Request,
+            1 => plan.loss = Loss::Answer,
+            2 => plan.loss = Loss::Connection,
+            3 => plan.refusal = Some(too_many(1 + chance.below(5))),
+            4 => {
+                plan.refusal = Some(Refusal::new(
+                    500,
+                    "InternalError",
+                    "etcdserver: request timed out",
+                ))
+            }
+            5 if request.verb.is_write() => {
+                plan.refusal = Some(Refusal::modified(request.kind, &request.name))
+            }
+            5 => plan.refusal = Some(Refusal::new(503, "ServiceUnavailable", "apiserver not ready")),
+            6 if request.verb == Verb::List => plan.refusal = Some(Refusal::expired()),
+            _ => {}
+        }
+        plan
+    })
+}
+
+fn bad_travel(chance: &mut Chance) -> Travel {
+    let some =
+        |chance: &mut Chance| (chance.below(4) == 0).then(|| usize::try_from(chance.below(5)).unwrap_or(0));
+    Travel {
+        delay: chance.up_to(Duration::from_secs(3)),
+        lost_after: some(chance),
+        cut_after: some(chance),
+    }
+}
+
+fn too_many(seconds: u64) -> Refusal {
+    let refusal = Refusal::new(429, "TooManyRequests", "please try again later");
+    Refusal {
+        retry_after: Some(seconds),
+        ..refusal
+    }
+}
+
+/// Numbers that are the same for the same seed (SplitMix64).
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to one less than `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    pub fn up_to(&mut self, limit: Duration) -> Duration {
+        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        Duration::from_millis(self.below(limit + 1))
+    }
 }

@@ -19,6 +19,11 @@ struct Definition {
     rules: CompiledSchema,
 }
 
+thread_local! {
+    /// Made once: it holds all the functions that a rule may use.
+    static CEL: kube_cel::Validator = kube_cel::Validator::new();
+}
+
 fn definition(kind: &Kind) -> &'static Definition {
     // The only kind of its own that the product has.
     static MY_PROXY: OnceLock<Definition> = OnceLock::new();
@@ -180,7 +185,7 @@ pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), 
     problems.extend(repeated_keys(&definition.schema, object, String::new()));
     // The API server does not ask the rules about what the schema refuses.
     if problems.is_empty()
-        && let Err(errors) = kube_cel::Validator::new().validate_compiled(&definition.rules, object, old)
+        && let Err(errors) = CEL.with(|cel| cel.validate_compiled(&definition.rules, object, old))
     {
         problems = errors
             .as_slice()

@@ -55,6 +55,7 @@ struct Pages {
 pub struct Store {
     objects: BTreeMap<Id, Value>,
     version: u64,
+    newest_but_leases: u64,
     made: u64,
     history: VecDeque<Change>,
     /// The version up to which changes are forgotten.
@@ -69,6 +70,7 @@ impl Store {
             objects: BTreeMap::new(),
             // A cluster that is not new: version 1 belongs to no object.
             version: 1000,
+            newest_but_leases: 1000,
             made: 0,
             history: VecDeque::new(),
             forgotten: 1000,
@@ -84,6 +86,11 @@ impl Store {
 
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The version of the last change of anything but a lease.
+    pub fn newest_but_leases(&self) -> u64 {
+        self.newest_but_leases
     }
 
     /// A number that nobody else gets.
@@ -117,6 +124,9 @@ impl Store {
     /// Stores an object, or removes it; returns it with its new version.
     pub fn commit(&mut self, id: &Id, object: Value, stays: bool) -> Value {
         self.version += 1;
+        if id.kind != "Lease" {
+            self.newest_but_leases = self.version;
+        }
         let mut object = object;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let old = self.objects.remove(id);

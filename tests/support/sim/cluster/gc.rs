@@ -9,6 +9,9 @@ use crate::sim::store::{Id, Store};
 use crate::sim::write;
 
 pub fn step(store: &mut Store) {
+    if !has_work(store) {
+        return;
+    }
     let all: Vec<(Id, Value)> = store
         .all()
         .map(|(id, object)| (id.clone(), object.clone()))
@@ -36,6 +39,17 @@ pub fn step(store: &mut Store) {
             delete(store, &id, "Background", None);
         }
     }
+}
+
+fn has_work(store: &Store) -> bool {
+    let uids: BTreeSet<&str> = store.all().map(|(_, object)| uid(object)).collect();
+    store.all().any(|(_, object)| {
+        let mut owners = object["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        is_deleting(object) || owners.any(|owner| !uids.contains(owner["uid"].as_str().unwrap_or_default()))
+    })
 }
 
 fn uid(object: &Value) -> &str {

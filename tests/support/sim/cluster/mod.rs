@@ -77,24 +77,35 @@ impl Cluster {
 async fn run(sim: Sim, memory: Arc<Mutex<Memory>>) {
     let mut news = sim.news();
     loop {
-        let due = sim.with(|store| {
+        let (due, seen) = sim.with(|store| {
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-            let memory = &mut *memory;
-            gc::step(store);
-            job::step(store);
-            let stalls = deployment::step(store, &mut memory.deployments);
-            let due = memory.kubelet.step(store);
-            [stalls, due, job::due(store)].into_iter().flatten().min()
+            (step(store, &mut memory), store.newest_but_leases())
         });
         let due = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        let something_else = async {
+            // Leases are renewed all the time, and concern nobody here.
+            while sim.with(|store| store.newest_but_leases()) == seen {
+                if news.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
         tokio::select! {
             biased;
-            changed = news.changed() => if changed.is_err() { return },
+            () = something_else => {}
             () = sleep_until(due) => {}
         }
         sleep(REACTION).await;
-        news.borrow_and_update();
     }
+}
+
+/// Has each model do what is due; gives the time when something is due though nothing happened.
+fn step(store: &mut Store, memory: &mut Memory) -> Option<Instant> {
+    gc::step(store);
+    job::step(store);
+    let stalls = deployment::step(store, &mut memory.deployments);
+    let pods = memory.kubelet.step(store);
+    [stalls, pods, job::due(store)].into_iter().flatten().min()
 }
 
 /// In whose name the models write.

@@ -27,7 +27,7 @@ pub const NAMESPACE: &str = "shop";
 /// How much virtual time anything may take: a check that fails is repeated after 10 minutes at most, a lease expires within 15 s.
 pub const LIMIT: Duration = Duration::from_secs(1800);
 /// Nothing more is to come when nothing has happened for so long.
-const QUIET: Duration = Duration::from_secs(100);
+const QUIET: Duration = Duration::from_secs(30);
 /// How often something that is waited for is looked at.
 const GLANCE: Duration = Duration::from_millis(200);
 /// The same, where it is to last.
@@ -76,6 +76,8 @@ pub struct World {
     pub client: Client,
     operator: Option<Operator>,
     crashed: Option<channel::Receiver<bool>>,
+    /// What happens to the requests of an operator that is started again.
+    weather: Faults,
     started: usize,
 }
 
@@ -87,6 +89,14 @@ impl World {
         world
     }
 
+    /// With an operator to all of whose requests `weather` may do something.
+    pub fn in_weather(weather: Faults) -> Self {
+        let mut world = Self::without_operator();
+        world.start(&weather, None);
+        world.weather = weather;
+        world
+    }
+
     pub fn without_operator() -> Self {
         let sim = Sim::new();
         Self {
@@ -95,6 +105,7 @@ impl World {
             sim,
             operator: None,
             crashed: None,
+            weather: Faults::default(),
             started: 0,
         }
     }
@@ -125,14 +136,14 @@ impl World {
         self.started
     }
 
-    /// What its pod's kubelet does: an operator that crashed, or gave up, is started again. The new one has no faults.
+    /// What its pod's kubelet does: an operator that crashed, or gave up, is started again.
     fn keep_running(&mut self) {
         let Some(operator) = &self.operator else { return };
         let crashed = self.crashed.as_ref().is_some_and(|crashed| *crashed.borrow());
         if crashed || operator.has_ended() {
             self.no_panics();
             self.operator = None;
-            self.start(&Faults::default(), None);
+            self.start(&self.weather.clone(), None);
         }
     }
 
@@ -195,15 +206,8 @@ impl World {
         .await;
     }
 
-    /// The newest version of any object but the lease, and how many there are.
-    fn newest(&self) -> (u64, usize) {
-        self.sim.with(|store| {
-            let others = store.all().filter(|(id, _)| id.kind != "Lease");
-            others.fold((0, 0), |(newest, count), (_, object)| {
-                let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-                (newest.max(version.parse().unwrap_or(0)), count + 1)
-            })
-        })
+    fn newest(&self) -> u64 {
+        self.sim.with(|store| store.newest_but_leases())
     }
 
     pub fn get(&self, kind: &str, name: &str) -> Option<Value> {

@@ -39,6 +39,14 @@ fn of_operator(world: &World) -> Vec<Entry> {
     log
 }
 
+/// How often the operator has asked for a change, its lease aside.
+pub fn writes(world: &World) -> usize {
+    of_operator(world)
+        .iter()
+        .filter(|entry| entry.verb.is_write())
+        .count()
+}
+
 /// Nothing is deleted by its name alone: another object may have it by the time when the request arrives.
 pub fn deletes_name_a_uid(world: &World) {
     for entry in of_operator(world)
@@ -95,18 +103,12 @@ pub fn stays_within_its_role(world: &World) {
 /// When nothing changes nothing is written, nor by an operator that starts anew and looks at everything.
 pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
     world.until_quiet().await;
-    let count = |world: &World| {
-        of_operator(world)
-            .iter()
-            .filter(|entry| entry.verb.is_write())
-            .count()
-    };
-    let before = count(world);
+    let before = writes(world);
     world.stop().await;
     world.start(&Faults::default(), None);
     sleep(Duration::from_secs(120)).await;
     assert_eq!(
-        count(world),
+        writes(world),
         before,
         "written without need:\n{}",
         world.last_writes(10)
