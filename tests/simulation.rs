@@ -86,3 +86,27 @@ fn storms_change_nothing_in_the_end() {
         life::live(&mut world, Some(&life::without_faults().snapshots)).await;
     });
 }
+
+/// What a seed is good for: a failure can be seen again.
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = || {
+        cases::on_a_paused_clock(async {
+            let mut world = World::in_weather(faults::storms(1));
+            life::live(&mut world, None).await;
+            let told = |entry: &sim::Entry| format!("{:?} {} {}", entry.at, entry.code, entry.summary);
+            world.sim.log().iter().map(told).collect::<Vec<_>>()
+        })
+    };
+    let (first, second) = (run(), run());
+    let differ = first
+        .iter()
+        .zip(&second)
+        .position(|(first, second)| first != second);
+    assert_eq!(differ.map(|at| (&first[at], &second[at])), None);
+    assert_eq!(first.len(), second.len());
+    assert!(
+        first.iter().any(|entry| entry.contains(" 429 ")),
+        "the weather was not bad at all"
+    );
+}
