@@ -11,9 +11,13 @@ mod life;
 #[path = "support/sim/mod.rs"]
 mod sim;
 
+use std::time::Duration;
+
 use conformance::Place;
-use sim::faults::{self, Crash};
-use sim::world::{World, is_ready, oracles, spec};
+use serde_json::{Value, json};
+use sim::faults::{self, Crash, Faults};
+use sim::world::{Operator, USER, World, condition, is_ready, oracles, spec};
+use tokio::time::sleep;
 
 /// As `tests/conformance_apiserver.rs` has it of a real one.
 #[test]
@@ -40,6 +44,99 @@ async fn a_proxy_lives_and_dies_as_its_spec_says() {
         assert!(told.contains(&reason.to_owned()), "no Event {reason}: {told:?}");
     }
     assert_eq!(world.operators(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_stays_until_its_children_are_gone() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.always(oracles::goes_last("edge"));
+    world.delete("MyProxy", "edge").await.unwrap();
+    world.until_gone("edge").await;
+}
+
+/// Nothing tells the operator that what a check waited for is there: it has to ask again by itself.
+#[rstest::rstest]
+#[case::image(json!({"image": "nginx-missing:1"}), "ImagePullBackOff")]
+#[case::secret(json!({"tls_secret": "missing"}), "Secret missing")]
+fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value, #[case] told: &str) {
+    cases::on_a_paused_clock(async {
+        let mut world = World::new();
+        world.create("edge", spec(80)).await.unwrap();
+        world.until_proxy("edge", "ready", is_ready).await;
+        world.always(oracles::keeps_serving("edge"));
+        world
+            .patch("MyProxy", "edge", json!({"spec": change}))
+            .await
+            .unwrap();
+        let is_told = |proxy: &Value| {
+            let message = condition(proxy, "ConfigValid")["message"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            condition(proxy, "ConfigValid")["reason"] == "CheckFailed" && message.contains(told)
+        };
+        world
+            .until_proxy("edge", "told why it cannot be checked", is_told)
+            .await;
+        world.cluster.mend();
+        world.until_proxy("edge", "ready", is_ready).await;
+        world.until_quiet().await;
+        oracles::status_says_what_is(&world, "edge");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_that_is_renamed_keeps_serving() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.always(oracles::keeps_serving("edge"));
+    let renamed = json!({"spec": {"name": "front", "resources": {"limits": {"cpu": "1"}}}});
+    world.patch("MyProxy", "edge", renamed).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    assert_eq!(world.names("Deployment"), ["front"]);
+    oracles::status_says_what_is(&world, "edge");
+}
+
+/// One that cannot renew its lease has stopped writing by the time another one takes it.
+#[tokio::test(start_paused = true)]
+async fn two_operators_never_write_at_the_same_time() {
+    let mut world = World::without_operator();
+    let cut = faults::cut_off(|request| request.kind.is("Lease"), Duration::from_secs(60));
+    let first = Operator::start(&world.sim, "first", "first", &cut);
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.start(&Faults::default(), None);
+    for port in 100..160 {
+        world
+            .patch("MyProxy", "edge", json!({"spec": spec(port)}))
+            .await
+            .unwrap();
+        sleep(Duration::from_secs(2)).await;
+    }
+    world.until_proxy("edge", "ready", is_ready).await;
+    assert!(first.has_ended(), "the first one has lost its lease");
+    let log = world.sim.log();
+    let writes = |user: &str| {
+        let writes = log
+            .iter()
+            .filter(|entry| entry.user == user && entry.verb.is_write() && entry.kind != "Lease");
+        writes.map(|entry| entry.at).collect::<Vec<_>>()
+    };
+    let (first, second) = (writes("first"), writes(USER));
+    assert!(
+        first.last() > Some(&Duration::from_secs(60)),
+        "the first one worked on while it could"
+    );
+    assert!(
+        first.last() < second.first(),
+        "{:?} {:?}",
+        first.last(),
+        second.first()
+    );
 }
 
 #[tokio::test(start_paused = true)]

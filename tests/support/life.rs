@@ -48,6 +48,7 @@ pub async fn live(world: &mut World, expected: Option<&[Snapshot]>) -> Vec<Snaps
     world.create("edge", spec(80)).await.unwrap();
     until_it_serves(world).await;
     compare(world, "after the creation");
+    world.always(oracles::keeps_serving("edge"));
 
     change(world, spec(81)).await;
     until_it_serves(world).await;
@@ -79,9 +80,11 @@ pub async fn live(world: &mut World, expected: Option<&[Snapshot]>) -> Vec<Snaps
         "good, bad, good again gives the first state back"
     );
 
-    change(world, json!({"replicas": 3})).await;
-    until_it_serves(world).await;
-    compare(world, "after scaling");
+    for replicas in [3, 1] {
+        change(world, json!({"replicas": replicas})).await;
+        until_it_serves(world).await;
+        compare(world, "after scaling");
+    }
 
     world.delete("MyProxy", "edge").await.unwrap();
     world.until_gone("edge").await;

@@ -146,6 +146,18 @@ pub fn crashing(crash: Crash) -> (Faults, channel::Receiver<bool>) {
     (faults, told)
 }
 
+/// From `after` on, requests of this sort never arrive.
+pub fn cut_off(sort: impl Fn(&Request) -> bool + Send + 'static, after: Duration) -> Faults {
+    let start = Instant::now();
+    Faults::new(move |request| {
+        let lost = start.elapsed() >= after && sort(request);
+        Plan {
+            loss: if lost { Loss::Request } else { Loss::Nothing },
+            ..Plan::default()
+        }
+    })
+}
+
 /// How long a storm lasts, and how long it is calm after it.
 const STORM: Duration = Duration::from_secs(60);
 const CALM: Duration = Duration::from_secs(240);

@@ -22,6 +22,7 @@ const SYNC: Duration = Duration::from_secs(75);
 #[derive(Default)]
 pub struct Kubelet {
     pods: BTreeMap<String, Known>,
+    mended: bool,
 }
 
 struct Known {
@@ -36,6 +37,10 @@ struct Known {
 }
 
 impl Kubelet {
+    pub fn mend(&mut self) {
+        self.mended = true;
+    }
+
     pub fn serving(&self) -> BTreeMap<(String, String), String> {
         let running = self.pods.values().filter(|pod| !pod.ending);
         running
@@ -73,7 +78,7 @@ impl Kubelet {
                 known.due = known.due.min(now + STEP);
             }
             if known.due <= now {
-                known.due = now + known.advance(store, &id, &pod);
+                known.due = now + known.advance(store, &id, &pod, self.mended);
             }
         }
         self.pods.values().map(|known| known.due).min()
@@ -82,7 +87,7 @@ impl Kubelet {
 
 impl Known {
     /// One step of a pod's life; gives the time until the next one.
-    fn advance(&mut self, store: &mut Store, id: &Id, pod: &Value) -> Duration {
+    fn advance(&mut self, store: &mut Store, id: &Id, pod: &Value, mended: bool) -> Duration {
         if self.ending {
             let options = json!({"gracePeriodSeconds": 0});
             write::delete(store, id, &options)
@@ -99,16 +104,16 @@ impl Known {
                 self.reload(store, pod);
                 SYNC
             }
-            _ => self.start(store, id, pod),
+            _ => self.start(store, id, pod, mended),
         }
     }
 
-    fn start(&mut self, store: &mut Store, id: &Id, pod: &Value) -> Duration {
+    fn start(&mut self, store: &mut Store, id: &Id, pod: &Value, mended: bool) -> Duration {
         let mut status = pod["status"].clone();
         let container = &pod["spec"]["containers"][0];
         let name = text(container, "/name").to_owned();
         let config = mounted(store, pod);
-        if let Some((reason, message)) = obstacle(pod, config.is_some()) {
+        if let Some((reason, message)) = obstacle(pod, config.is_some(), mended) {
             let waiting = json!({"reason": reason, "message": message});
             status["containerStatuses"] = json!([state(container, json!({"waiting": waiting}), false)]);
             set_status(store, id, &status);
@@ -189,13 +194,14 @@ fn mounted(store: &Store, pod: &Value) -> Option<String> {
 }
 
 /// Why the containers of a pod cannot start.
-fn obstacle(pod: &Value, config: bool) -> Option<(&'static str, String)> {
+fn obstacle(pod: &Value, config: bool, mended: bool) -> Option<(&'static str, String)> {
     let image = text(pod, "/spec/containers/0/image");
     let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
     let no_secret = volumes
         .into_iter()
         .any(|volume| text(volume, "/secret/secretName").contains(MISSING));
     match () {
+        () if config && mended => None,
         () if !config || no_secret => Some(("ContainerCreating", String::new())),
         () if image.contains(MISSING) => {
             Some(("ImagePullBackOff", format!("Back-off pulling image \"{image}\"")))

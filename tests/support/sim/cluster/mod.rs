@@ -68,6 +68,15 @@ impl Cluster {
         memory.kubelet.serving()
     }
 
+    /// Has what was missing be there from now on: every image can be pulled, every Secret exists.
+    pub fn mend(&self) {
+        self.memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .kubelet
+            .mend();
+    }
+
     /// Panics if the models did: otherwise nobody would notice.
     pub fn is_well(&self) {
         assert!(!self.running.is_finished(), "a model of the cluster has panicked");

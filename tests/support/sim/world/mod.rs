@@ -79,7 +79,11 @@ pub struct World {
     /// What happens to the requests of an operator that is started again.
     weather: Faults,
     started: usize,
+    always: Vec<Invariant>,
 }
+
+/// Something that has to be true at all times: it panics when it is not.
+type Invariant = Box<dyn FnMut(&World) + Send>;
 
 impl World {
     /// With an operator to whose requests nothing happens.
@@ -107,6 +111,7 @@ impl World {
             crashed: None,
             weather: Faults::default(),
             started: 0,
+            always: Vec::new(),
         }
     }
 
@@ -114,8 +119,13 @@ impl World {
     pub fn start(&mut self, faults: &Faults, crashed: Option<channel::Receiver<bool>>) {
         self.started += 1;
         let instance = format!("roadstead-operator-{}", self.started);
-        self.operator = Some(Operator::start(&self.sim, &instance, faults));
+        self.operator = Some(Operator::start(&self.sim, USER, &instance, faults));
         self.crashed = crashed;
+    }
+
+    /// From here on `holds` is looked at all the time.
+    pub fn always(&mut self, holds: impl FnMut(&Self) + Send + 'static) {
+        self.always.push(Box::new(holds));
     }
 
     /// Ends the operator in order.
@@ -156,6 +166,9 @@ impl World {
             panics.is_empty(),
             "the API server was asked for what it does not model: {panics:#?}"
         );
+        let mut always = std::mem::take(&mut self.always);
+        always.iter_mut().for_each(|holds| holds(self));
+        self.always = always;
     }
 
     /// Waits until `holds` says yes of the cluster.

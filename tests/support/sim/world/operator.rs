@@ -43,11 +43,12 @@ impl Drop for Operator {
 }
 
 impl Operator {
-    /// Starts one under the name `instance`, which no other may have had, with `faults` between it and the API server.
-    pub fn start(sim: &Sim, instance: &str, faults: &Faults) -> Self {
+    /// Starts one under the name `instance`, which no other may have had, with `faults` between it and the API server, in whose log its
+    /// requests are those of `user`.
+    pub fn start(sim: &Sim, user: &str, instance: &str, faults: &Faults) -> Self {
         let metrics = Arc::new(Metrics::new());
         let runtime_metrics = RuntimeMetrics::register(&metrics);
-        let service = sim.service(USER, faults);
+        let service = sim.service(user, faults);
         let clients = Clients::over(service, Leadership::standby(), REQUEST_TIMEOUT, &runtime_metrics);
         let options = ManagerOptions {
             lease: Some(LeaseConfig::new(NAMESPACE, "roadstead-operator", instance)),

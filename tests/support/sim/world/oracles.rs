@@ -115,6 +115,56 @@ pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
     );
 }
 
+/// How many pods of the proxy `name` are ready.
+pub fn ready_pods(world: &World, name: &str) -> usize {
+    let pods = world.list("Pod");
+    let of_it = pods.iter().filter(|pod| {
+        let labels = &pod["metadata"]["labels"];
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ready = conditions
+            .into_iter()
+            .filter(|condition| condition["type"] == "Ready");
+        labels["app.kubernetes.io/instance"] == name
+            && pod["metadata"]["deletionTimestamp"].is_null()
+            && ready.any(|condition| condition["status"] == "True")
+    });
+    of_it.count()
+}
+
+/// Whatever is changed, there are never fewer pods that serve than there are to be. To be watched once there are as many.
+pub fn keeps_serving(name: &'static str) -> impl FnMut(&World) + Send + 'static {
+    let mut fewest = usize::MAX;
+    move |world| {
+        let Some(proxy) = world
+            .proxy(name)
+            .filter(|proxy| proxy["metadata"]["deletionTimestamp"].is_null())
+        else {
+            return;
+        };
+        // Until there are more of them, as many as there were.
+        let wanted = usize::try_from(proxy["spec"]["replicas"].as_u64().unwrap_or(0)).unwrap_or(0);
+        let ready = ready_pods(world, name);
+        assert!(
+            ready >= wanted.min(fewest),
+            "{ready} of {wanted} pods of {name} serve\n{}",
+            world.last_writes(20)
+        );
+        fewest = ready;
+    }
+}
+
+/// A proxy that is gone has left nothing for the garbage collector.
+pub fn goes_last(name: &'static str) -> impl FnMut(&World) + Send + 'static {
+    move |world| {
+        if world.proxy(name).is_none() {
+            let mut left = leftovers(world, name);
+            // They go with what the operator has deleted.
+            left.retain(|left| !left.starts_with("Pod "));
+            assert!(left.is_empty(), "{name} went before {left:?}");
+        }
+    }
+}
+
 /// What the status of a proxy that is well says is so: of its pods, and of what each of them serves.
 pub fn status_says_what_is(world: &World, name: &str) {
     let proxy = world.proxy(name).expect("the proxy");
