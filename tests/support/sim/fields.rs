@@ -197,7 +197,16 @@ pub fn key_of(element: &Value, keys: &[(String, Option<Value>)]) -> String {
 
 /// What became other on the way from one object to another: first what is new or has another value, then what is gone.
 pub fn difference(kind: &Kind, old: &Value, new: &Value) -> (Fields, Fields) {
-    let (old, new) = (contents(kind, old), contents(kind, new));
+    // Most writes leave most of an object alone.
+    let differing = |object: &Value, other: &Value| {
+        let fields = object.as_object().into_iter().flatten();
+        let differing = fields.filter(|(name, value)| other.get(*name) != Some(value));
+        differing
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<Value>()
+    };
+    let (old, new) = (differing(old, new), differing(new, old));
+    let (old, new) = (contents(kind, &old), contents(kind, &new));
     let changed = new.iter().filter(|(path, value)| old.get(*path) != Some(value));
     let gone = old.keys().filter(|path| !new.contains_key(*path));
     (

@@ -88,7 +88,9 @@ async fn run(sim: Sim, memory: Arc<Mutex<Memory>>) {
     loop {
         let (due, seen) = sim.with(|store| {
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-            (step(store, &mut memory), store.newest_but_leases())
+            // What one model does concerns the others, so a step that changed something is followed by another one.
+            let seen = store.newest_but_leases();
+            (step(store, &mut memory), seen)
         });
         let due = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         let something_else = async {

@@ -181,8 +181,9 @@ impl World {
         while !holds(self) {
             assert!(
                 started.elapsed() < LIMIT,
-                "not within {LIMIT:?} of virtual time: {what}\n{:#}\n{}",
+                "not within {LIMIT:?} of virtual time: {what}\n{:#}\n{}\n{}",
                 self.proxies(),
+                self.everything(),
                 self.last_writes(30)
             );
             sleep(glance).await;
@@ -266,6 +267,21 @@ impl World {
             proxy["metadata"]["managedFields"] = Value::Null;
         }
         json!(proxies)
+    }
+
+    /// Every object in a line.
+    fn everything(&self) -> String {
+        self.sim.with(|store| {
+            let lines = store.all().map(|(id, object)| {
+                let metadata = &object["metadata"];
+                let phase = object["status"]["phase"].as_str().unwrap_or_default();
+                format!(
+                    "{} {}/{} {} {phase}\n",
+                    id.kind, id.namespace, id.name, metadata["resourceVersion"]
+                )
+            });
+            lines.collect()
+        })
     }
 
     /// The last requests that changed something or should have, for people who look for a mistake.
