@@ -312,7 +312,6 @@ impl World {
             api_version: kind.api_version(),
             kind: kind.kind.to_owned(),
             plural: kind.plural.to_owned(),
-            ..ApiResource::erase::<MyProxy>(&())
         };
         Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
     }
