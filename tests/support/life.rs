@@ -48,7 +48,7 @@ pub async fn live(world: &mut World, expected: Option<&[Snapshot]>) -> Vec<Snaps
     world.create("edge", spec(80)).await.unwrap();
     until_it_serves(world).await;
     compare(world, "after the creation");
-    world.always(oracles::keeps_serving("edge"));
+    world.sim.always(oracles::keeps_serving("edge"));
 
     change(world, spec(81)).await;
     until_it_serves(world).await;

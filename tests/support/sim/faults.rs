@@ -93,13 +93,19 @@ pub enum Crash {
     Before(usize),
     /// Its n-th write takes effect, and it never hears so.
     After(usize),
+    /// Its n-th write arrives only when another one has taken over.
+    Late(usize),
 }
+
+/// Longer than a lease lasts and the next operator needs for its work.
+const LATE: Duration = Duration::from_secs(25);
 
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Before(n) => write!(f, "before:{n}"),
             Self::After(n) => write!(f, "after:{n}"),
+            Self::Late(n) => write!(f, "late:{n}"),
         }
     }
 }
@@ -108,12 +114,13 @@ impl FromStr for Crash {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (when, n) = text.split_once(':').ok_or("before:N or after:N")?;
+        let (when, n) = text.split_once(':').ok_or("before:N, after:N or late:N")?;
         let n = n.parse().map_err(|error| format!("{n}: {error}"))?;
         match when {
             "before" => Ok(Self::Before(n)),
             "after" => Ok(Self::After(n)),
-            _ => Err(format!("{when} is neither before nor after")),
+            "late" => Ok(Self::Late(n)),
+            _ => Err(format!("{when} is neither before nor after nor late")),
         }
     }
 }
@@ -132,14 +139,16 @@ pub fn crashing(crash: Crash) -> (Faults, channel::Receiver<bool>) {
             };
         }
         writes += usize::from(counts);
-        let loss = match crash {
-            Crash::Before(n) if counts && writes == n => Loss::Request,
-            Crash::After(n) if counts && writes == n => Loss::Answer,
+        let (loss, delay) = match crash {
+            Crash::Before(n) if counts && writes == n => (Loss::Request, Duration::ZERO),
+            Crash::After(n) if counts && writes == n => (Loss::Answer, Duration::ZERO),
+            Crash::Late(n) if counts && writes == n => (Loss::Answer, LATE),
             _ => return Plan::default(),
         };
         crashed.send_replace(true);
         Plan {
             loss,
+            delay,
             ..Plan::default()
         }
     });

@@ -121,6 +121,11 @@ impl Sim {
         done
     }
 
+    /// From here on `holds` is looked at after every change. It panics when it does not hold.
+    pub fn always(&self, holds: impl FnMut(&Store) + Send + 'static) {
+        self.with(|store| store.always(holds));
+    }
+
     /// Changes whenever anything does.
     pub fn news(&self) -> channel::Receiver<u64> {
         let mut news = self.shared.news.subscribe();

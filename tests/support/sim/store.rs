@@ -61,8 +61,12 @@ pub struct Store {
     /// The version up to which changes are forgotten.
     forgotten: u64,
     pages: BTreeMap<String, Pages>,
+    invariants: Vec<Invariant>,
     pub clock: Clock,
 }
+
+/// Something that has to be true after every change: it panics when it is not.
+type Invariant = Box<dyn FnMut(&Store) + Send>;
 
 impl Store {
     pub fn new(clock: Clock) -> Self {
@@ -75,6 +79,7 @@ impl Store {
             history: VecDeque::new(),
             forgotten: 1000,
             pages: BTreeMap::new(),
+            invariants: Vec::new(),
             clock,
         }
     }
@@ -146,7 +151,15 @@ impl Store {
         {
             self.forgotten = oldest.version;
         }
+        let mut invariants = std::mem::take(&mut self.invariants);
+        invariants.iter_mut().for_each(|holds| holds(self));
+        self.invariants = invariants;
         object
+    }
+
+    /// From here on `holds` is looked at after every change.
+    pub fn always(&mut self, holds: impl FnMut(&Self) + Send + 'static) {
+        self.invariants.push(Box::new(holds));
     }
 
     /// Forgets all that happened, as a compaction does: whoever watches from before, or reads a list in pages, has to list again.

@@ -10,7 +10,6 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Client, Resource};
-use roadstead::api::my_proxy::MyProxy;
 use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, sleep};
@@ -79,11 +78,7 @@ pub struct World {
     /// What happens to the requests of an operator that is started again.
     weather: Faults,
     started: usize,
-    always: Vec<Invariant>,
 }
-
-/// Something that has to be true at all times: it panics when it is not.
-type Invariant = Box<dyn FnMut(&World) + Send>;
 
 impl World {
     /// With an operator to whose requests nothing happens.
@@ -111,7 +106,6 @@ impl World {
             crashed: None,
             weather: Faults::default(),
             started: 0,
-            always: Vec::new(),
         }
     }
 
@@ -121,11 +115,6 @@ impl World {
         let instance = format!("roadstead-operator-{}", self.started);
         self.operator = Some(Operator::start(&self.sim, USER, &instance, faults));
         self.crashed = crashed;
-    }
-
-    /// From here on `holds` is looked at all the time.
-    pub fn always(&mut self, holds: impl FnMut(&Self) + Send + 'static) {
-        self.always.push(Box::new(holds));
     }
 
     /// Ends the operator in order.
@@ -166,9 +155,6 @@ impl World {
             panics.is_empty(),
             "the API server was asked for what it does not model: {panics:#?}"
         );
-        let mut always = std::mem::take(&mut self.always);
-        always.iter_mut().for_each(|holds| holds(self));
-        self.always = always;
     }
 
     /// Waits until `holds` says yes of the cluster.
@@ -215,7 +201,7 @@ impl World {
     pub async fn until_gone(&mut self, name: &str) {
         let what = format!("{name} and all that belongs to it are gone");
         self.until(&what, |world| {
-            oracles::leftovers(world, name).is_empty() && world.proxy(name).is_none()
+            world.sim.with(|store| oracles::leftovers(store, name).is_empty()) && world.proxy(name).is_none()
         })
         .await;
     }

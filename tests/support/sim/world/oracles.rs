@@ -11,25 +11,24 @@ use crate::sim::Entry;
 use crate::sim::faults::Faults;
 use crate::sim::kinds::named;
 use crate::sim::request::Verb;
+use crate::sim::store::{Id, Store};
 
 /// What is left of the proxy `name`, itself included.
-pub fn leftovers(world: &World, name: &str) -> Vec<String> {
-    world.sim.with(|store| {
-        let of_it = store.all().filter(|(id, object)| {
-            let labelled = object["metadata"]["labels"]["app.kubernetes.io/instance"] == name;
-            let owners = object["metadata"]["ownerReferences"]
-                .as_array()
-                .into_iter()
-                .flatten();
-            let owned = owners
-                .into_iter()
-                .any(|owner| owner["kind"] == "MyProxy" && owner["name"] == name);
-            id.kind != "Event" && (labelled || owned || (id.kind == "MyProxy" && id.name == name))
-        });
-        of_it
-            .map(|(id, _)| format!("{} {}/{}", id.kind, id.namespace, id.name))
-            .collect()
-    })
+pub fn leftovers(store: &Store, name: &str) -> Vec<String> {
+    let of_it = store.all().filter(|(id, object)| {
+        let labelled = object["metadata"]["labels"]["app.kubernetes.io/instance"] == name;
+        let owners = object["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let owned = owners
+            .into_iter()
+            .any(|owner| owner["kind"] == "MyProxy" && owner["name"] == name);
+        id.kind != "Event" && (labelled || owned || (id.kind == "MyProxy" && id.name == name))
+    });
+    of_it
+        .map(|(id, _)| format!("{} {}/{}", id.kind, id.namespace, id.name))
+        .collect()
 }
 
 /// The operator's requests, its lease aside.
@@ -116,9 +115,9 @@ pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
 }
 
 /// How many pods of the proxy `name` are ready.
-pub fn ready_pods(world: &World, name: &str) -> usize {
-    let pods = world.list("Pod");
-    let of_it = pods.iter().filter(|pod| {
+fn ready_pods(store: &Store, name: &str) -> usize {
+    let pods = store.of_kind(named("Pod"), Some(NAMESPACE));
+    let of_it = pods.filter(|(_, pod)| {
         let labels = &pod["metadata"]["labels"];
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
         let mut ready = conditions
@@ -131,33 +130,30 @@ pub fn ready_pods(world: &World, name: &str) -> usize {
     of_it.count()
 }
 
-/// Whatever is changed, there are never fewer pods that serve than there are to be. To be watched once there are as many.
-pub fn keeps_serving(name: &'static str) -> impl FnMut(&World) + Send + 'static {
+/// Whatever is changed, there are never fewer pods that serve than there are to be; until there are more of them, as many as there were.
+/// To be asked of a proxy that serves.
+pub fn keeps_serving(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
     let mut fewest = usize::MAX;
-    move |world| {
-        let Some(proxy) = world
-            .proxy(name)
-            .filter(|proxy| proxy["metadata"]["deletionTimestamp"].is_null())
-        else {
+    move |store| {
+        let proxy = store.get(&Id::new(named("MyProxy"), NAMESPACE, name));
+        let Some(proxy) = proxy.filter(|proxy| proxy["metadata"]["deletionTimestamp"].is_null()) else {
             return;
         };
-        // Until there are more of them, as many as there were.
         let wanted = usize::try_from(proxy["spec"]["replicas"].as_u64().unwrap_or(0)).unwrap_or(0);
-        let ready = ready_pods(world, name);
+        let ready = ready_pods(store, name);
         assert!(
             ready >= wanted.min(fewest),
-            "{ready} of {wanted} pods of {name} serve\n{}",
-            world.last_writes(20)
+            "{ready} of {wanted} pods of {name} serve"
         );
         fewest = ready;
     }
 }
 
 /// A proxy that is gone has left nothing for the garbage collector.
-pub fn goes_last(name: &'static str) -> impl FnMut(&World) + Send + 'static {
-    move |world| {
-        if world.proxy(name).is_none() {
-            let mut left = leftovers(world, name);
+pub fn goes_last(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
+    move |store| {
+        if store.get(&Id::new(named("MyProxy"), NAMESPACE, name)).is_none() {
+            let mut left = leftovers(store, name);
             // They go with what the operator has deleted.
             left.retain(|left| !left.starts_with("Pod "));
             assert!(left.is_empty(), "{name} went before {left:?}");
