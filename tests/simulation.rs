@@ -8,12 +8,15 @@ mod cases;
 mod conformance;
 #[path = "support/life.rs"]
 mod life;
+#[path = "support/mutator.rs"]
+mod mutator;
 #[path = "support/sim/mod.rs"]
 mod sim;
 
 use std::time::Duration;
 
 use conformance::Place;
+use mutator::Case;
 use serde_json::{Value, json};
 use sim::faults::{self, Crash, Faults};
 use sim::world::{Operator, USER, World, condition, is_ready, oracles, spec};
@@ -190,6 +193,16 @@ fn storms_change_nothing_in_the_end() {
             let mut world = World::in_weather(faults::storms(seed));
             life::live(&mut world, Some(&life::without_faults().snapshots)).await;
         },
+    );
+}
+
+#[test]
+fn whatever_people_do_is_told_or_brought_about() {
+    let seeds = cases::seeds(10, 200).into_iter().map(Case::Seed);
+    cases::each(
+        "whatever_people_do_is_told_or_brought_about",
+        seeds,
+        mutator::go_through,
     );
 }
 

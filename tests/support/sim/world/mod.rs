@@ -27,6 +27,8 @@ pub const NAMESPACE: &str = "shop";
 pub const LIMIT: Duration = Duration::from_secs(1800);
 /// Nothing more is to come when nothing has happened for so long.
 const QUIET: Duration = Duration::from_secs(30);
+/// The same in bad weather, in which an operator may see nothing for a minute, and wait for half a one before it looks again.
+const QUIET_IN_STORMS: Duration = Duration::from_secs(130);
 /// How often something that is waited for is looked at.
 const GLANCE: Duration = Duration::from_millis(200);
 /// The same, where it is to last.
@@ -77,6 +79,7 @@ pub struct World {
     crashed: Option<channel::Receiver<bool>>,
     /// What happens to the requests of an operator that is started again.
     weather: Faults,
+    quiet: Duration,
     started: usize,
 }
 
@@ -93,6 +96,7 @@ impl World {
         let mut world = Self::without_operator();
         world.start(&weather, None);
         world.weather = weather;
+        world.quiet = QUIET_IN_STORMS;
         world
     }
 
@@ -105,6 +109,7 @@ impl World {
             operator: None,
             crashed: None,
             weather: Faults::default(),
+            quiet: QUIET,
             started: 0,
         }
     }
@@ -125,6 +130,13 @@ impl World {
         }
     }
 
+    /// Ends the operator on the spot, and starts another one.
+    pub fn crash(&mut self) {
+        self.no_panics();
+        self.operator = None;
+        self.start(&self.weather.clone(), None);
+    }
+
     fn no_panics(&self) {
         let panics = self.operator.as_ref().map_or(0, Operator::panics);
         assert_eq!(panics, 0, "a reconcile panicked");
@@ -140,14 +152,12 @@ impl World {
         let Some(operator) = &self.operator else { return };
         let crashed = self.crashed.as_ref().is_some_and(|crashed| *crashed.borrow());
         if crashed || operator.has_ended() {
-            self.no_panics();
-            self.operator = None;
-            self.start(&self.weather.clone(), None);
+            self.crash();
         }
     }
 
     /// One look at everything that must be true at all times.
-    fn watch_over(&mut self) {
+    pub fn watch_over(&mut self) {
         self.keep_running();
         self.cluster.is_well();
         let panics = self.sim.panics();
@@ -191,7 +201,7 @@ impl World {
             if world.newest() != seen.0 {
                 seen = (world.newest(), Instant::now());
             }
-            seen.1.elapsed() >= QUIET
+            seen.1.elapsed() >= world.quiet
         })
         .await;
         self.no_panics();
