@@ -18,8 +18,11 @@ use std::time::Duration;
 use conformance::Place;
 use mutator::Case;
 use serde_json::{Value, json};
-use sim::faults::{self, Crash, Faults};
-use sim::world::{Operator, USER, World, condition, is_ready, oracles, spec};
+use sim::faults::{self, At, Faults, Mishap};
+use sim::kinds::named;
+use sim::store::Id;
+use sim::world::{NAMESPACE, Operator, USER, World, condition, is_ready, oracles, spec};
+use sim::write;
 use tokio::time::sleep;
 
 /// As `tests/conformance_apiserver.rs` has it of a real one.
@@ -151,37 +154,77 @@ async fn a_further_reconcile_writes_nothing() {
     oracles::status_says_what_is(&world, "edge");
 }
 
-/// Every write of the life of a proxy, and every sixth one where there is no time for all.
-fn crashes(at: fn(usize) -> Crash, parity: usize) -> Vec<Crash> {
+/// Every write of the life of a proxy or, where there is no time for all, every n-th one.
+fn each_write(mishap: Mishap, nth: usize) -> Vec<At> {
     let writes = life::without_faults().writes;
-    let all = (1..=writes).filter(|n| cases::all_wanted() || n % 6 == parity);
-    all.map(at).collect()
+    let some = (1..=writes).filter(|write| cases::all_wanted() || write % nth == mishap as usize % nth);
+    some.map(|write| At { mishap, write }).collect()
 }
 
-async fn live_through(crash: Crash) {
-    let (faults, crashed) = faults::crashing(crash);
+async fn live_through(at: At) {
+    let (faults, stopped) = faults::at(at);
     let mut world = World::without_operator();
-    world.start(&faults, Some(crashed));
+    world.start(&faults, Some(stopped));
     life::live(&mut world, Some(&life::without_faults().snapshots)).await;
-    assert_eq!(world.operators(), 2, "it crashed, once");
+    assert_eq!(world.operators(), if at.stops() { 2 } else { 1 });
 }
 
 #[test]
 fn an_operator_that_stops_before_a_write_leaves_nothing_undone() {
     let test = "an_operator_that_stops_before_a_write_leaves_nothing_undone";
-    cases::each(test, crashes(Crash::Before, 1), live_through);
+    cases::each(test, each_write(Mishap::Before, 7), live_through);
 }
 
 #[test]
 fn an_operator_that_stops_after_a_write_does_nothing_twice() {
     let test = "an_operator_that_stops_after_a_write_does_nothing_twice";
-    cases::each(test, crashes(Crash::After, 3), live_through);
+    cases::each(test, each_write(Mishap::After, 7), live_through);
 }
 
 #[test]
 fn a_write_of_the_last_operator_that_arrives_late_undoes_nothing() {
     let test = "a_write_of_the_last_operator_that_arrives_late_undoes_nothing";
-    cases::each(test, crashes(Crash::Late, 5), live_through);
+    cases::each(test, each_write(Mishap::Late, 7), live_through);
+}
+
+#[test]
+fn a_write_that_fails_is_made_up_for() {
+    let mishaps = [
+        Mishap::Conflict,
+        Mishap::TooMany,
+        Mishap::Error,
+        Mishap::Unanswered,
+    ];
+    let cases = mishaps.into_iter().flat_map(|mishap| each_write(mishap, 11));
+    cases::each("a_write_that_fails_is_made_up_for", cases, live_through);
+}
+
+/// The watch has lost its place, and the list that follows does not mention what has gone.
+#[tokio::test(start_paused = true)]
+async fn what_goes_while_nobody_watches_is_put_back() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    for (kind, name) in [
+        ("Service", "edge"),
+        ("ConfigMap", "edge-config"),
+        ("Deployment", "edge"),
+    ] {
+        world.sim.with(|store| {
+            let id = Id::new(named(kind), NAMESPACE, name);
+            write::delete(store, &id, &json!({"propagationPolicy": "Background"})).unwrap();
+            store.forget_history();
+        });
+        world
+            .until(&format!("{kind} {name} is back"), |world| {
+                world.get(kind, name).is_some()
+            })
+            .await;
+    }
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    oracles::status_says_what_is(&world, "edge");
 }
 
 #[test]

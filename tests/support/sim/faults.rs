@@ -86,71 +86,119 @@ where
     }
 }
 
-/// Where in its life an operator is stopped.
+/// What happens to one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crash {
-    /// Its n-th write never leaves it.
-    Before(usize),
-    /// Its n-th write takes effect, and it never hears so.
-    After(usize),
-    /// Its n-th write arrives only when another one has taken over.
-    Late(usize),
+pub enum Mishap {
+    /// The operator stops, and it never leaves it.
+    Before,
+    /// It takes effect, and the operator stops before it hears so.
+    After,
+    /// The operator stops, and it arrives only when another one has taken over.
+    Late,
+    /// It is refused, as if somebody else had written first.
+    Conflict,
+    /// The API server is to be left alone for a while.
+    TooMany,
+    /// The API server fails.
+    Error,
+    /// It takes effect, and no answer ever comes.
+    Unanswered,
 }
+
+const MISHAPS: [(&str, Mishap); 7] = [
+    ("before", Mishap::Before),
+    ("after", Mishap::After),
+    ("late", Mishap::Late),
+    ("conflict", Mishap::Conflict),
+    ("too-many", Mishap::TooMany),
+    ("error", Mishap::Error),
+    ("unanswered", Mishap::Unanswered),
+];
 
 /// Longer than a lease lasts and the next operator needs for its work.
 const LATE: Duration = Duration::from_secs(25);
 
-impl fmt::Display for Crash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Before(n) => write!(f, "before:{n}"),
-            Self::After(n) => write!(f, "after:{n}"),
-            Self::Late(n) => write!(f, "late:{n}"),
+/// A mishap at the n-th write of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    pub mishap: Mishap,
+    pub write: usize,
+}
+
+impl At {
+    /// Whether the operator stops there.
+    pub fn stops(self) -> bool {
+        matches!(self.mishap, Mishap::Before | Mishap::After | Mishap::Late)
+    }
+
+    fn plan(self, request: &Request) -> Plan {
+        let (loss, delay) = match self.mishap {
+            Mishap::Before => (Loss::Request, Duration::ZERO),
+            Mishap::After | Mishap::Unanswered => (Loss::Answer, Duration::ZERO),
+            Mishap::Late => (Loss::Answer, LATE),
+            Mishap::Conflict | Mishap::TooMany | Mishap::Error => (Loss::Nothing, Duration::ZERO),
+        };
+        let refusal = match self.mishap {
+            Mishap::Conflict => Some(Refusal::modified(request.kind, &request.name)),
+            Mishap::TooMany => Some(too_many(3)),
+            Mishap::Error => Some(Refusal::new(
+                500,
+                "InternalError",
+                "etcdserver: request timed out",
+            )),
+            _ => None,
+        };
+        Plan {
+            delay,
+            refusal,
+            loss,
+            ..Plan::default()
         }
     }
 }
 
-impl FromStr for Crash {
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = MISHAPS.iter().find(|(_, mishap)| *mishap == self.mishap);
+        write!(f, "{}:{}", name.map_or("", |(name, _)| name), self.write)
+    }
+}
+
+impl FromStr for At {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (when, n) = text.split_once(':').ok_or("before:N, after:N or late:N")?;
-        let n = n.parse().map_err(|error| format!("{n}: {error}"))?;
-        match when {
-            "before" => Ok(Self::Before(n)),
-            "after" => Ok(Self::After(n)),
-            "late" => Ok(Self::Late(n)),
-            _ => Err(format!("{when} is neither before nor after nor late")),
-        }
+        let (name, write) = text
+            .split_once(':')
+            .ok_or("a mishap and the number of a write, as in before:17")?;
+        let mishap = MISHAPS.iter().find(|(known, _)| *known == name);
+        Ok(Self {
+            mishap: mishap.ok_or(format!("no mishap is called {name}"))?.1,
+            write: write.parse().map_err(|error| format!("{write}: {error}"))?,
+        })
     }
 }
 
-/// Stops an operator at one of its writes; a write of the lease does not count. `crashed` says when.
-pub fn crashing(crash: Crash) -> (Faults, channel::Receiver<bool>) {
-    let (crashed, told) = channel::channel(false);
+/// Has something happen to one write of an operator; those of its lease do not count. The second of the pair says when it has stopped.
+pub fn at(at: At) -> (Faults, channel::Receiver<bool>) {
+    let (stopped, told) = channel::channel(false);
     let mut writes = 0;
     let faults = Faults::new(move |request| {
-        let counts = request.verb.is_write() && !request.kind.is("Lease");
-        if *crashed.borrow() {
-            // It is dead already.
+        if *stopped.borrow() {
             return Plan {
                 loss: Loss::Request,
                 ..Plan::default()
             };
         }
+        let counts = request.verb.is_write() && !request.kind.is("Lease");
         writes += usize::from(counts);
-        let (loss, delay) = match crash {
-            Crash::Before(n) if counts && writes == n => (Loss::Request, Duration::ZERO),
-            Crash::After(n) if counts && writes == n => (Loss::Answer, Duration::ZERO),
-            Crash::Late(n) if counts && writes == n => (Loss::Answer, LATE),
-            _ => return Plan::default(),
-        };
-        crashed.send_replace(true);
-        Plan {
-            loss,
-            delay,
-            ..Plan::default()
+        if !counts || writes != at.write {
+            return Plan::default();
         }
+        if at.stops() {
+            stopped.send_replace(true);
+        }
+        at.plan(request)
     });
     (faults, told)
 }
