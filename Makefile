@@ -60,6 +60,7 @@ check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
 	@$(MAKE) --no-print-directory check
+	@hack/stage "simulations, all of them" env SIMULATION=full cargo test --quiet --test simulation
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
 	@$(MAKE) --no-print-directory test-api

@@ -1,0 +1,274 @@
+//! The product's own controllers against a cluster in memory, on a paused clock.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+#[path = "support/cases.rs"]
+mod cases;
+#[path = "support/conformance/mod.rs"]
+mod conformance;
+#[path = "support/life.rs"]
+mod life;
+#[path = "support/mutator.rs"]
+mod mutator;
+#[path = "support/sim/mod.rs"]
+mod sim;
+
+use std::time::Duration;
+
+use conformance::Place;
+use mutator::Case;
+use serde_json::{Value, json};
+use sim::faults::{self, At, Faults, Mishap};
+use sim::kinds::named;
+use sim::store::Id;
+use sim::world::{NAMESPACE, Operator, USER, World, condition, is_ready, oracles, spec};
+use sim::write;
+use tokio::time::sleep;
+
+/// As `tests/conformance_apiserver.rs` has it of a real one.
+#[test]
+fn the_simulated_api_server_behaves_as_a_real_one() {
+    conformance::each(async |namespace| Place {
+        client: sim::Sim::new().client("test"),
+        namespace,
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_lives_and_dies_as_its_spec_says() {
+    let mut world = World::new();
+    life::live(&mut world, None).await;
+    for reason in [
+        "ConfigAccepted",
+        "ConfigRefused",
+        "Created",
+        "Available",
+        "Ready",
+        "Deleting",
+    ] {
+        let told = world.events("edge");
+        assert!(told.contains(&reason.to_owned()), "no Event {reason}: {told:?}");
+    }
+    assert_eq!(world.operators(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_stays_until_its_children_are_gone() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.sim.always(oracles::goes_last("edge"));
+    world.delete("MyProxy", "edge").await.unwrap();
+    world.until_gone("edge").await;
+}
+
+/// Nothing tells the operator that what a check waited for is there: it has to ask again by itself.
+#[rstest::rstest]
+#[case::image(json!({"image": "nginx-missing:1"}), "ImagePullBackOff")]
+#[case::secret(json!({"tls_secret": "missing"}), "Secret missing")]
+fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value, #[case] told: &str) {
+    cases::on_a_paused_clock(async {
+        let mut world = World::new();
+        world.create("edge", spec(80)).await.unwrap();
+        world.until_proxy("edge", "ready", is_ready).await;
+        world.sim.always(oracles::keeps_serving("edge"));
+        world
+            .patch("MyProxy", "edge", json!({"spec": change}))
+            .await
+            .unwrap();
+        let is_told = |proxy: &Value| {
+            let message = condition(proxy, "ConfigValid")["message"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            condition(proxy, "ConfigValid")["reason"] == "CheckFailed" && message.contains(told)
+        };
+        world
+            .until_proxy("edge", "told why it cannot be checked", is_told)
+            .await;
+        world.cluster.mend();
+        world.until_proxy("edge", "ready", is_ready).await;
+        world.until_quiet().await;
+        oracles::status_says_what_is(&world, "edge");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_that_is_renamed_keeps_serving() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.sim.always(oracles::keeps_serving("edge"));
+    let renamed = json!({"spec": {"name": "front", "resources": {"limits": {"cpu": "1"}}}});
+    world.patch("MyProxy", "edge", renamed).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    assert_eq!(world.names("Deployment"), ["front"]);
+    oracles::status_says_what_is(&world, "edge");
+}
+
+/// One that cannot renew its lease has stopped writing by the time another one takes it.
+#[tokio::test(start_paused = true)]
+async fn two_operators_never_write_at_the_same_time() {
+    let mut world = World::without_operator();
+    let cut = faults::cut_off(|request| request.kind.is("Lease"), Duration::from_secs(60));
+    let first = Operator::start(&world.sim, "first", "first", &cut);
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.start(&Faults::default(), None);
+    for port in 100..160 {
+        world
+            .patch("MyProxy", "edge", json!({"spec": spec(port)}))
+            .await
+            .unwrap();
+        sleep(Duration::from_secs(2)).await;
+    }
+    world.until_proxy("edge", "ready", is_ready).await;
+    assert!(first.has_ended(), "the first one has lost its lease");
+    let log = world.sim.log();
+    let writes = |user: &str| {
+        let writes = log
+            .iter()
+            .filter(|entry| entry.user == user && entry.verb.is_write() && entry.kind != "Lease");
+        writes.map(|entry| entry.at).collect::<Vec<_>>()
+    };
+    let (first, second) = (writes("first"), writes(USER));
+    assert!(
+        first.last() > Some(&Duration::from_secs(60)),
+        "the first one worked on while it could"
+    );
+    assert!(
+        first.last() < second.first(),
+        "{:?} {:?}",
+        first.last(),
+        second.first()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_further_reconcile_writes_nothing() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    oracles::a_further_reconcile_writes_nothing(&mut world).await;
+    oracles::status_says_what_is(&world, "edge");
+}
+
+/// Every write of the life of a proxy or, where there is no time for all, every n-th one.
+fn each_write(mishap: Mishap, nth: usize) -> Vec<At> {
+    let writes = life::without_faults().writes;
+    let some = (1..=writes).filter(|write| cases::all_wanted() || write % nth == mishap as usize % nth);
+    some.map(|write| At { mishap, write }).collect()
+}
+
+async fn live_through(at: At) {
+    let (faults, stopped) = faults::at(at);
+    let mut world = World::without_operator();
+    world.start(&faults, Some(stopped));
+    life::live(&mut world, Some(&life::without_faults().snapshots)).await;
+    assert_eq!(world.operators(), if at.stops() { 2 } else { 1 });
+}
+
+#[test]
+fn an_operator_that_stops_before_a_write_leaves_nothing_undone() {
+    let test = "an_operator_that_stops_before_a_write_leaves_nothing_undone";
+    cases::each(test, each_write(Mishap::Before, 7), live_through);
+}
+
+#[test]
+fn an_operator_that_stops_after_a_write_does_nothing_twice() {
+    let test = "an_operator_that_stops_after_a_write_does_nothing_twice";
+    cases::each(test, each_write(Mishap::After, 7), live_through);
+}
+
+#[test]
+fn a_write_of_the_last_operator_that_arrives_late_undoes_nothing() {
+    let test = "a_write_of_the_last_operator_that_arrives_late_undoes_nothing";
+    cases::each(test, each_write(Mishap::Late, 7), live_through);
+}
+
+#[test]
+fn a_write_that_fails_is_made_up_for() {
+    let mishaps = [
+        Mishap::Conflict,
+        Mishap::TooMany,
+        Mishap::Error,
+        Mishap::Unanswered,
+    ];
+    let cases = mishaps.into_iter().flat_map(|mishap| each_write(mishap, 11));
+    cases::each("a_write_that_fails_is_made_up_for", cases, live_through);
+}
+
+/// The watch has lost its place, and the list that follows does not mention what has gone.
+#[tokio::test(start_paused = true)]
+async fn what_goes_while_nobody_watches_is_put_back() {
+    let mut world = World::new();
+    world.create("edge", spec(80)).await.unwrap();
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    for (kind, name) in [
+        ("Service", "edge"),
+        ("ConfigMap", "edge-config"),
+        ("Deployment", "edge"),
+    ] {
+        world.sim.with(|store| {
+            let id = Id::new(named(kind), NAMESPACE, name);
+            write::delete(store, &id, &json!({"propagationPolicy": "Background"})).unwrap();
+            store.forget_history();
+        });
+        world
+            .until(&format!("{kind} {name} is back"), |world| {
+                world.get(kind, name).is_some()
+            })
+            .await;
+    }
+    world.until_proxy("edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    oracles::status_says_what_is(&world, "edge");
+}
+
+#[test]
+fn storms_change_nothing_in_the_end() {
+    cases::each(
+        "storms_change_nothing_in_the_end",
+        cases::seeds(4, 200),
+        async |seed: u64| {
+            let mut world = World::in_weather(faults::storms(seed));
+            life::live(&mut world, Some(&life::without_faults().snapshots)).await;
+        },
+    );
+}
+
+#[test]
+fn whatever_people_do_is_told_or_brought_about() {
+    let seeds = cases::seeds(10, 200).into_iter().map(Case::Seed);
+    cases::each(
+        "whatever_people_do_is_told_or_brought_about",
+        seeds,
+        mutator::go_through,
+    );
+}
+
+/// What a seed is good for: a failure can be seen again.
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = || {
+        cases::on_a_paused_clock(async {
+            let mut world = World::in_weather(faults::storms(1));
+            life::live(&mut world, None).await;
+            let told = |entry: &sim::Entry| format!("{:?} {} {}", entry.at, entry.code, entry.summary);
+            world.sim.log().iter().map(told).collect::<Vec<_>>()
+        })
+    };
+    let (first, second) = (run(), run());
+    let differ = first
+        .iter()
+        .zip(&second)
+        .position(|(first, second)| first != second);
+    assert_eq!(differ.map(|at| (&first[at], &second[at])), None);
+    assert_eq!(first.len(), second.len());
+    assert!(
+        first.iter().any(|entry| entry.contains(" 429 ")),
+        "the weather was not bad at all"
+    );
+}

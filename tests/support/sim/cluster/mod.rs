@@ -1,0 +1,214 @@
+//! The rest of a cluster, as small models: the garbage collector, the controllers of Deployments and Jobs, and a kubelet that runs agents
+//! and their nginx. Each looks at what there is and does what is due; what takes time in a cluster takes virtual time here.
+//!
+//! The names in an object say what happens to it: an image whose name contains [`MISSING`] cannot be pulled, a Secret whose name does is
+//! not there, and nginx refuses a configuration in which [`REFUSED_HOST`] stands.
+
+mod deployment;
+mod gc;
+mod job;
+mod kubelet;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Sim;
+use super::kinds::named;
+use super::ownership::Writer;
+use super::store::{Id, Store};
+use super::write;
+
+/// In the name of an image that cannot be pulled, or of a Secret that is not there.
+pub const MISSING: &str = "missing";
+/// An upstream's host because of which nginx refuses a configuration.
+pub const REFUSED_HOST: &str = "refused.example";
+/// How long the controllers take to notice something.
+const REACTION: Duration = Duration::from_millis(50);
+
+/// What nginx says of a configuration; nothing if it accepts it.
+pub fn nginx_says(config: &str) -> Option<String> {
+    let refused = config.contains(REFUSED_HOST);
+    refused.then(|| format!("[emerg] invalid host \"{REFUSED_HOST}\" in /run/roadstead/nginx.conf:42"))
+}
+
+/// What the models remember besides the objects.
+#[derive(Default)]
+struct Memory {
+    kubelet: kubelet::Kubelet,
+    deployments: deployment::Deployments,
+}
+
+/// The rest of a cluster; it stops when it is dropped.
+pub struct Cluster {
+    memory: Arc<Mutex<Memory>>,
+    running: JoinHandle<()>,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+impl Cluster {
+    pub fn start(sim: &Sim) -> Self {
+        let memory = Arc::<Mutex<Memory>>::default();
+        let running = tokio::spawn(run(sim.clone(), Arc::clone(&memory)));
+        Self { memory, running }
+    }
+
+    /// The configuration that nginx has in each pod that runs, by the pod's namespace and name.
+    pub fn serving(&self) -> BTreeMap<(String, String), String> {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.kubelet.serving()
+    }
+
+    /// Has what was missing be there from now on: every image can be pulled, every Secret exists.
+    pub fn mend(&self) {
+        self.memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .kubelet
+            .mend();
+    }
+
+    /// Panics if the models did: otherwise nobody would notice.
+    pub fn is_well(&self) {
+        assert!(!self.running.is_finished(), "a model of the cluster has panicked");
+    }
+}
+
+async fn run(sim: Sim, memory: Arc<Mutex<Memory>>) {
+    let mut news = sim.news();
+    loop {
+        let (due, seen) = sim.with(|store| {
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            // What one model does concerns the others, so a step that changed something is followed by another one.
+            let seen = store.newest_but_leases();
+            (step(store, &mut memory), seen)
+        });
+        let due = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        let something_else = async {
+            // Leases are renewed all the time, and concern nobody here.
+            while sim.with(|store| store.newest_but_leases()) == seen {
+                if news.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = something_else => {}
+            () = sleep_until(due) => {}
+        }
+        sleep(REACTION).await;
+    }
+}
+
+/// Has each model do what is due; gives the time when something is due though nothing happened.
+fn step(store: &mut Store, memory: &mut Memory) -> Option<Instant> {
+    gc::step(store);
+    job::step(store);
+    let stalls = deployment::step(store, &mut memory.deployments);
+    let pods = memory.kubelet.step(store);
+    [stalls, pods, job::due(store)].into_iter().flatten().min()
+}
+
+/// In whose name the models write.
+fn writer(status: bool) -> Writer {
+    Writer {
+        manager: "kube-controller-manager".to_owned(),
+        applies: false,
+        status,
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_deleting(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// The objects of a kind that the object with this uid controls.
+fn controlled(store: &Store, kind: &str, uid: &str) -> Vec<(Id, Value)> {
+    let all = store.of_kind(named(kind), None);
+    let owned = all.filter(|(_, object)| {
+        let owners = object["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        owners
+            .into_iter()
+            .any(|owner| owner["uid"] == uid && owner["controller"] == true)
+    });
+    owned.map(|(id, object)| (id.clone(), object.clone())).collect()
+}
+
+fn every(store: &Store, kind: &str) -> Vec<(Id, Value)> {
+    let all = store.of_kind(named(kind), None);
+    all.map(|(id, object)| (id.clone(), object.clone())).collect()
+}
+
+/// Creates a pod from the template of its owner, with these labels besides.
+fn create_pod(store: &mut Store, owner: &Id, object: &Value, labels: &[(&str, &str)]) {
+    let kind = owner.kind();
+    let mut pod = object["spec"]["template"].clone();
+    for (label, value) in labels {
+        pod["metadata"]["labels"][*label] = json!(value);
+    }
+    pod["metadata"]["generateName"] = json!(format!("{}-", owner.name));
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": kind.api_version(), "kind": kind.kind, "name": owner.name, "uid": object["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    let created = write::create(store, named("Pod"), &owner.namespace, &pod, &writer(false));
+    created.unwrap_or_else(|refusal| panic!("a pod of {owner:?}: {}", refusal.message));
+}
+
+fn set_status(store: &mut Store, id: &Id, status: &Value) {
+    let Some(mut object) = store.get(id).cloned() else {
+        return;
+    };
+    object["status"] = status.clone();
+    let written = write::update(store, id, &object, true, &writer(true));
+    written.unwrap_or_else(|refusal| panic!("the status of {id:?}: {}", refusal.message));
+}
+
+fn delete(store: &mut Store, id: &Id, policy: &str, grace: Option<i64>) {
+    let mut options = json!({"propagationPolicy": policy});
+    if let Some(grace) = grace {
+        options["gracePeriodSeconds"] = json!(grace);
+    }
+    let deleted = write::delete(store, id, &options);
+    deleted.unwrap_or_else(|refusal| panic!("the deletion of {id:?}: {}", refusal.message));
+}
+
+/// Sets or replaces the condition of this type; keeps the time when its status stays.
+fn set_condition(
+    conditions: &mut Vec<Value>,
+    type_: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: &str,
+) {
+    let mut condition = json!({
+        "type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": now,
+    });
+    match conditions.iter_mut().find(|condition| condition["type"] == type_) {
+        Some(old) => {
+            if old["status"] == status {
+                condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
+            }
+            *old = condition;
+        }
+        None => conditions.push(condition),
+    }
+}

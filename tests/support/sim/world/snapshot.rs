@@ -1,0 +1,86 @@
+//! The state of a cluster without what differs from run to run: names that are drawn, times, counts of writes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::World;
+
+/// Each object by its kind and name; what was named by chance by its labels.
+pub type Snapshot = BTreeMap<String, Value>;
+
+pub fn take(world: &World) -> Snapshot {
+    world.sim.with(|store| {
+        let mut snapshot = Snapshot::new();
+        let objects = store
+            .all()
+            .filter(|(id, _)| !["Lease", "Event"].contains(&id.kind));
+        for (id, object) in objects {
+            let mut key = format!("{} {}/{}", id.kind, id.namespace, id.name);
+            if id.kind == "Pod" {
+                let alike = snapshot.keys().filter(|key| key.starts_with("Pod ")).count();
+                key = format!("Pod {alike}");
+            }
+            snapshot.insert(key, essence(object));
+        }
+        snapshot
+    })
+}
+
+fn essence(object: &Value) -> Value {
+    let metadata = &object["metadata"];
+    let mut kept = object.clone();
+    kept["metadata"] = json!({
+        "labels": metadata["labels"], "annotations": metadata["annotations"], "finalizers": metadata["finalizers"],
+        "owners": metadata["ownerReferences"].as_array().into_iter().flatten()
+            .map(|owner| json!([owner["kind"], owner["name"], owner["controller"]])).collect::<Vec<_>>(),
+    });
+    forget(&mut kept);
+    kept
+}
+
+/// Takes out what nobody decides on.
+fn forget(value: &mut Value) {
+    const BY_CHANCE: [&str; 11] = [
+        "lastTransitionTime",
+        "lastProbeTime",
+        "startedAt",
+        "startTime",
+        "completionTime",
+        "observedGeneration",
+        "clusterIP",
+        "clusterIPs",
+        "podIP",
+        "nodeName",
+        "pod_names",
+    ];
+    match value {
+        Value::Object(map) => {
+            map.retain(|field, _| !BY_CHANCE.contains(&field.as_str()));
+            map.values_mut().for_each(forget);
+        }
+        Value::Array(list) => list.iter_mut().for_each(forget),
+        _ => {}
+    }
+}
+
+/// Fails with what differs.
+pub fn assert_same(before: &Snapshot, after: &Snapshot, when: &str) {
+    let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let mut differences = Vec::new();
+    for key in keys {
+        match (before.get(key), after.get(key)) {
+            (Some(before), Some(after)) if before == after => {}
+            (Some(before), Some(after)) => {
+                differences.push(format!("{key} was\n{before:#}\nand is\n{after:#}"))
+            }
+            (Some(_), None) => differences.push(format!("{key} is missing")),
+            (None, _) => differences.push(format!("{key} is too many")),
+        }
+    }
+    assert!(
+        differences.is_empty(),
+        "{when}, the state differs:\n{}",
+        differences.join("\n")
+    );
+}
