@@ -34,6 +34,21 @@ fn the_simulated_api_server_behaves_as_a_real_one() {
     });
 }
 
+/// A simulation that guessed would prove nothing.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_simulated_is_told() {
+    let sim = sim::Sim::new();
+    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> =
+        kube::Api::namespaced(sim.client("test"), NAMESPACE);
+    let asked = tokio::spawn(async move { secrets.get("a").await.map(|_| ()) }).await;
+    assert!(asked.is_err_and(|error| error.is_panic()));
+    let told = sim.panics();
+    assert!(
+        told.len() == 1 && told[0].starts_with("secrets of \"\" v1 are not simulated"),
+        "{told:?}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_proxy_lives_and_dies_as_its_spec_says() {
     let mut world = World::new();

@@ -326,3 +326,25 @@ pub async fn a_status_is_not_applied_with_its_object(place: Place) {
         assert_eq!(made.data["status"], json!(null));
     }
 }
+
+pub async fn a_map_that_was_empty_is_filled(place: Place) {
+    let api = place.raw::<Deployment>();
+    let with = |resources: Value| {
+        let mut deployment = a_deployment("a");
+        deployment["spec"]["template"]["spec"]["containers"][0]["resources"] = resources;
+        deployment
+    };
+    apply(
+        &api,
+        "one",
+        false,
+        with(json!({"requests": {}, "limits": {"cpu": "1"}})),
+    )
+    .await
+    .unwrap();
+    let filled = apply(&api, "one", false, with(json!({"requests": {"cpu": "50m"}})))
+        .await
+        .unwrap();
+    let resources = &filled.data["spec"]["template"]["spec"]["containers"][0]["resources"];
+    assert_eq!(resources, &json!({"requests": {"cpu": "50m"}}));
+}

@@ -59,6 +59,7 @@ behaviours![
     apply::an_apply_of_a_uid_that_is_not_there_is_refused,
     apply::what_is_no_longer_applied_goes,
     apply::what_others_own_stays,
+    apply::a_map_that_was_empty_is_filled,
     apply::a_field_of_another_is_a_conflict_unless_forced,
     apply::two_may_own_the_same_value,
     apply::a_write_takes_over_what_it_changes,

@@ -141,10 +141,10 @@ pub fn apply(
     }
     if let Some(before) = &before {
         let mut dropped = before.fields.minus(&asked);
-        // What somebody else owns too stays, and what it is in.
+        // What somebody else owns too stays, and what it is in; so does a map that was empty and is not any more.
         dropped.0.retain(|path| {
-            let others = all.iter().filter(|share| share.writer != *writer);
-            !others.into_iter().any(|share| share.fields.reaches(path))
+            let mut others = all.iter().filter(|share| share.writer != *writer);
+            !asked.reaches(path) && !others.any(|share| share.fields.reaches(path))
         });
         merged = without(kind, &merged, &dropped);
     }

@@ -110,7 +110,7 @@ pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
         writes(world),
         before,
         "written without need:\n{}",
-        world.last_writes(10)
+        world.last_writes(20)
     );
 }
 
