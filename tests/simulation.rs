@@ -127,7 +127,7 @@ async fn a_proxy_that_is_renamed_keeps_serving() {
 async fn two_operators_never_write_at_the_same_time() {
     let mut world = World::without_operator();
     let cut = faults::cut_off(|request| request.kind.is("Lease"), Duration::from_secs(60));
-    let first = Operator::start(&world.sim, "first", "first", &cut);
+    let first = Operator::start(&world.sim, world.cluster.agents(), "first", "first", &cut);
     world.create("edge", spec(80)).await.unwrap();
     world.until_proxy("edge", "ready", is_ready).await;
     world.start(&Faults::default(), None);

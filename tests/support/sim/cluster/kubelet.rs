@@ -148,7 +148,8 @@ impl Known {
         }
         status["phase"] = json!("Running");
         status["conditions"] = json!(conditions);
-        status["podIP"] = json!(format!("10.0.0.{}", store.number() % 250 + 1));
+        let [_, a, b, c] = u32::try_from(store.number()).unwrap_or(u32::MAX).to_be_bytes();
+        status["podIP"] = json!(format!("10.{a}.{b}.{c}"));
         status["containerStatuses"] = json!([state(container, json!({"running": {"startedAt": now}}), true)]);
         set_status(store, id, &status);
         SYNC

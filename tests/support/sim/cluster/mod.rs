@@ -4,6 +4,7 @@
 //! The names in an object say what happens to it: an image whose name contains [`MISSING`] cannot be pulled, a Secret whose name does is
 //! not there, and nginx refuses a configuration in which [`REFUSED_HOST`] stands.
 
+mod agents;
 mod deployment;
 mod gc;
 mod job;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use roadstead::controllers::my_proxy::agents::Agents;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -22,6 +24,7 @@ use super::kinds::named;
 use super::ownership::Writer;
 use super::store::{Id, Store};
 use super::write;
+use agents::PlayedAgents;
 
 /// In the name of an image that cannot be pulled, or of a Secret that is not there.
 pub const MISSING: &str = "missing";
@@ -45,6 +48,7 @@ struct Memory {
 
 /// The rest of a cluster; it stops when it is dropped.
 pub struct Cluster {
+    sim: Sim,
     memory: Arc<Mutex<Memory>>,
     running: JoinHandle<()>,
 }
@@ -59,7 +63,19 @@ impl Cluster {
     pub fn start(sim: &Sim) -> Self {
         let memory = Arc::<Mutex<Memory>>::default();
         let running = tokio::spawn(run(sim.clone(), Arc::clone(&memory)));
-        Self { memory, running }
+        Self {
+            sim: sim.clone(),
+            memory,
+            running,
+        }
+    }
+
+    /// What an operator asks what pods serve.
+    pub fn agents(&self) -> Arc<dyn Agents> {
+        Arc::new(PlayedAgents {
+            sim: self.sim.clone(),
+            memory: Arc::clone(&self.memory),
+        })
     }
 
     /// The configuration that nginx has in each pod that runs, by the pod's namespace and name.

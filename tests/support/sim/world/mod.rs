@@ -118,7 +118,13 @@ impl World {
     pub fn start(&mut self, faults: &Faults, crashed: Option<channel::Receiver<bool>>) {
         self.started += 1;
         let instance = format!("roadstead-operator-{}", self.started);
-        self.operator = Some(Operator::start(&self.sim, USER, &instance, faults));
+        self.operator = Some(Operator::start(
+            &self.sim,
+            self.cluster.agents(),
+            USER,
+            &instance,
+            faults,
+        ));
         self.crashed = crashed;
     }
 

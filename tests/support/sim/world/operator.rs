@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use roadstead::controllers::my_proxy::agents::Agents;
 use roadstead::controllers::my_proxy::{self, Settings};
 use roadstead::runtime::client::{Clients, REQUEST_TIMEOUT};
 use roadstead::runtime::controller::ControllerOptions;
@@ -44,8 +45,8 @@ impl Drop for Operator {
 
 impl Operator {
     /// Starts one under the name `instance`, which no other may have had, with `faults` between it and the API server, in whose log its
-    /// requests are those of `user`.
-    pub fn start(sim: &Sim, user: &str, instance: &str, faults: &Faults) -> Self {
+    /// requests are those of `user`. It asks `agents` what their pods serve.
+    pub fn start(sim: &Sim, agents: Arc<dyn Agents>, user: &str, instance: &str, faults: &Faults) -> Self {
         let metrics = Arc::new(Metrics::new());
         let runtime_metrics = RuntimeMetrics::register(&metrics);
         let service = sim.service(user, faults);
@@ -56,7 +57,12 @@ impl Operator {
             ..ManagerOptions::new("roadstead", instance)
         };
         let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
-        my_proxy::register(&mut manager, settings(), None, ControllerOptions::default());
+        my_proxy::register(
+            &mut manager,
+            settings(),
+            Some(agents),
+            ControllerOptions::default(),
+        );
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(manager.run(async {
             let _ = stopped.await;
