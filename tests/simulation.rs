@@ -180,6 +180,9 @@ async fn live_through(at: At) {
     let (faults, stopped) = faults::at(at);
     let mut world = World::without_operator();
     world.start(&faults, Some(stopped));
+    if at.mishap != Mishap::Late {
+        world.sim.always(oracles::goes_last("edge"));
+    }
     life::live(&mut world, Some(&life::without_faults().snapshots)).await;
     assert_eq!(world.operators(), if at.stops() { 2 } else { 1 });
 }
