@@ -228,7 +228,7 @@ pub fn storms(seed: u64) -> Faults {
     let start = Instant::now();
     Faults::new(move |request| {
         let into = start.elapsed().as_millis() % (STORM + CALM).as_millis();
-        if into >= STORM.as_millis() || (seed % 2 == 0 && request.kind.is("Lease")) {
+        if into >= STORM.as_millis() || (seed.is_multiple_of(2) && request.kind.is("Lease")) {
             return Plan::default();
         }
         if request.verb == Verb::Watch {
