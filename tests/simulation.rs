@@ -203,7 +203,7 @@ fn an_operator_that_stops_after_a_write_does_nothing_twice() {
 #[test]
 fn a_write_of_the_last_operator_that_arrives_late_undoes_nothing() {
     let test = "a_write_of_the_last_operator_that_arrives_late_undoes_nothing";
-    cases::each(test, each_write(Mishap::Late, (7, 1)), live_through);
+    cases::each(test, each_write(Mishap::Late, (9, 1)), live_through);
 }
 
 #[test]
