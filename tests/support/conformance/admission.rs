@@ -130,7 +130,7 @@ pub async fn a_status_is_checked_and_defaulted_too(place: Place) {
 }
 
 /// Everything that the product sends is stored as it was sent, and sending it again changes nothing: what its reconciles rest on.
-pub async fn the_product_s_children_come_back_as_they_were_sent(place: Place) {
+pub async fn what_the_product_sends_comes_back_as_it_was_sent(place: Place) {
     let spec = json!({
         "replicas": 2, "tls_secret": "certificate",
         "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "64Mi"}},

@@ -88,7 +88,7 @@ behaviours![
     admission::the_rules_are_enforced_with_their_messages,
     admission::keys_of_a_list_are_unique,
     admission::a_status_is_checked_and_defaulted_too,
-    admission::the_product_s_children_come_back_as_they_were_sent,
+    admission::what_the_product_sends_comes_back_as_it_was_sent,
     admission::more_requested_than_allowed_is_refused,
 ];
 

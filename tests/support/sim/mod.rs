@@ -128,10 +128,7 @@ impl Sim {
 
     /// Changes whenever anything does.
     pub fn news(&self) -> channel::Receiver<u64> {
-        let mut news = self.shared.news.subscribe();
-        news.mark_changed();
-        news.borrow_and_update();
-        news
+        self.shared.news.subscribe()
     }
 
     /// What was asked and answered so far.

@@ -79,25 +79,23 @@ pub fn same_but_for_times(left: &Value, right: &Value) -> bool {
 pub fn updated(kind: &Kind, old: &Value, new: &mut Value, writer: &Writer, now: &str) {
     let (changed, gone) = difference(kind, old, new);
     let mut all = shares(old);
-    let mut own = None;
-    for share in &mut all {
-        share.fields = share.fields.minus(&gone);
-        if share.writer == *writer {
-            share.fields = share.fields.plus(&changed);
-            own = Some(());
-            if !changed.is_empty() || !gone.is_empty() {
-                share.time = json!(now);
-            }
-        } else {
-            share.fields = share.fields.minus(&changed);
-        }
-    }
-    if own.is_none() {
+    if !all.iter().any(|share| share.writer == *writer) {
         all.push(Share {
             writer: writer.clone(),
-            fields: changed,
+            fields: Fields::default(),
             time: json!(now),
         });
+    }
+    for share in &mut all {
+        share.fields = share.fields.minus(&gone);
+        if share.writer != *writer {
+            share.fields = share.fields.minus(&changed);
+            continue;
+        }
+        share.fields = share.fields.plus(&changed);
+        if !changed.is_empty() || !gone.is_empty() {
+            share.time = json!(now);
+        }
     }
     all.retain(|share| !share.fields.is_empty());
     note(kind, new, &all);
