@@ -84,6 +84,7 @@ pub async fn live(world: &mut World, expected: Option<&[Snapshot]>) -> Vec<Snaps
         change(world, json!({"replicas": replicas})).await;
         until_it_serves(world).await;
         compare(world, "after scaling");
+        assert_eq!(world.names("PodDisruptionBudget").is_empty(), replicas == 1);
     }
 
     world.delete("MyProxy", "edge").await.unwrap();
