@@ -214,7 +214,7 @@ impl Applier {
     /// Sets one annotation of an object that another controller made for a child of ours, as a Deployment's pods are.
     ///
     /// # Errors
-    /// [`ApplyError::Conflict`] when another object has its name.
+    /// [`ApplyError::Rejected`] when another object has its name: a uid cannot be changed.
     pub async fn annotate<K: Object>(&self, live: &K, name: &str, value: &str) -> Result<(), ApplyError> {
         let key = ObjectKey::of(live);
         let patch = Patch::Merge(json!({"metadata": {"uid": live.meta().uid, "annotations": {name: value}}}));
