@@ -7,26 +7,29 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// With this set to `full`, all cases are tried instead of the fixed few that fit into `make check`.
+/// With this set to `full`, all cases are tried instead of the few that fit into `make check`; with `fresh`, with seeds that nobody has tried.
 const EXTENT: &str = "SIMULATION";
 /// With this set to a case, that one alone is tried.
 const REPLAY: &str = "REPLAY";
 
 /// Whether all cases are wanted.
 pub fn all_wanted() -> bool {
-    std::env::var(EXTENT).is_ok_and(|extent| extent == "full")
+    std::env::var(EXTENT).is_ok_and(|extent| extent == "full" || extent == "fresh")
 }
 
-/// So many seeds that are always the same or, where all cases are wanted, `fresh` that nobody has tried.
-pub fn seeds(fixed: u64, fresh: u64) -> Vec<u64> {
+/// `few` seeds or, where all cases are wanted, `many`.
+pub fn seeds(few: u64, many: u64) -> Vec<u64> {
     if !all_wanted() {
-        return (1..=fixed).collect();
+        return (1..=few).collect();
+    }
+    if std::env::var(EXTENT).is_ok_and(|extent| extent == "full") {
+        return (1..=many).collect();
     }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("a time after 1970");
     let first = u64::from(now.subsec_nanos()) << 20 | (now.as_secs() & 0xf_ffff);
-    (0..fresh).map(|seed| first + seed).collect()
+    (0..many).map(|seed| first + seed).collect()
 }
 
 /// Runs each case on a paused clock of its own, as many at once as there are processors. One that fails is told together with the command

@@ -75,8 +75,10 @@ pub enum AskError {
 /// What is known of what the pods serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loaded {
-    /// There was nothing to ask about, or nobody is to be asked.
+    /// There was nothing to ask about yet, or nobody is to be asked.
     NotAsked,
+    /// What the pods should serve is lost: somebody changed or deleted their ConfigMap.
+    NothingToServe,
     /// All of them serve it.
     Everywhere,
     /// Some have yet to take it.
@@ -177,7 +179,7 @@ impl Loaded {
             }
             Self::Refused { .. } | Self::Silent { .. } => Some(AMISS),
             Self::Everywhere if certificate => Some(CERTIFICATE),
-            Self::Everywhere | Self::NotAsked => None,
+            Self::Everywhere | Self::NotAsked | Self::NothingToServe => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! observe, validate, plan, write, ask, status: the one way through.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,19 +12,25 @@ use super::agents::{Agents, Survey};
 use super::announce::{announcements, tell};
 use super::clean_up::clean_up;
 use super::desired::Owner;
+use super::desired::names::is_proxy;
+use super::desired::unit::Unit;
 use super::error::Error;
 use super::live::Live;
 use super::loaded::{Loaded, judge};
 use super::observe::{Caches, Observed, named};
 use super::plan::{Plan, plan};
-use super::status::{Seen, compute, loading_since};
+use super::status::{Seen, compute};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::my_proxy::agent::config_hash;
 use crate::api::my_proxy::{MyProxy, MyProxyStatus, validate};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::finalizers::{self, FinalizerState};
+use crate::runtime::key::ObjectKey;
 use crate::runtime::reconcile::{Context, Next, Reconciler};
+
+/// How long until pods are marked that could not be.
+const MARK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Reconciles proxies.
 #[derive(Debug)]
@@ -31,6 +38,8 @@ pub struct MyProxyReconciler {
     caches: Caches,
     settings: Settings,
     survey: Option<Survey>,
+    /// Since when the pods of a proxy have been loading.
+    loading: Mutex<HashMap<ObjectKey, Timestamp>>,
 }
 
 impl Reconciler for MyProxyReconciler {
@@ -49,6 +58,10 @@ impl Reconciler for MyProxyReconciler {
             FinalizerState::Released => Ok(Next::OnChange),
         }
     }
+
+    fn gone(&self, key: &ObjectKey) {
+        self.loading().remove(key);
+    }
 }
 
 impl MyProxyReconciler {
@@ -58,7 +71,12 @@ impl MyProxyReconciler {
             caches,
             settings,
             survey: agents.map(Survey::new),
+            loading: Mutex::default(),
         }
+    }
+
+    fn loading(&self) -> MutexGuard<'_, HashMap<ObjectKey, Timestamp>> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn bring_about(&self, proxy: &MyProxy, context: &Context) -> Result<Next, Error> {
@@ -99,25 +117,50 @@ impl MyProxyReconciler {
             failure,
         };
         let plan = plan.as_ref().map_err(|problems| *problems);
-        let loaded = self.loaded(plan.ok(), &live).await;
+        let loaded = self.loaded(plan.ok(), &observed, &live).await;
         let seen = Seen {
             plan,
             live,
             loaded: &loaded,
+            loading_since: self.loading_since(proxy, &loaded, context.now()),
         };
         say(proxy, &seen, context).await?;
-        let next = next(proxy, &seen, context.now());
+        let next = next(proxy, &seen, applied.unmarked, context.now());
         outcome.map(|()| next).map_err(Error::from)
     }
 
-    /// What the pods serve, from the agents of those that are to be asked.
-    async fn loaded(&self, plan: Option<&Plan>, live: &Live<'_>) -> Loaded {
-        let active = plan.and_then(|plan| plan.active.as_ref());
-        let (Some(survey), Some(unit), Some((pods, targets))) = (&self.survey, active, live.to_ask()) else {
+    /// What the pods serve, from the agents of those that are to be asked. While a spec makes no sense, that is what they were given last.
+    async fn loaded(&self, plan: Option<&Plan>, observed: &Observed, live: &Live<'_>) -> Loaded {
+        let (Some(survey), Some((pods, targets))) = (&self.survey, live.to_ask()) else {
             return Loaded::NotAsked;
         };
-        judge(&config_hash(&unit.config), pods, &survey.ask(targets).await)
+        let active = match plan {
+            Some(plan) => plan.active.clone(),
+            None => mounted(observed),
+        };
+        match active {
+            Some(unit) => judge(&config_hash(&unit.config), pods, &survey.ask(targets).await),
+            None => Loaded::NothingToServe,
+        }
     }
+
+    fn loading_since(&self, proxy: &MyProxy, loaded: &Loaded, now: Timestamp) -> Timestamp {
+        let key = ObjectKey::of(proxy);
+        let mut loading = self.loading();
+        match loaded {
+            Loaded::Loading { .. } => *loading.entry(key).or_insert(now),
+            _ => {
+                loading.remove(&key);
+                now
+            }
+        }
+    }
+}
+
+/// What is mounted into the pods that proxy.
+fn mounted(observed: &Observed) -> Option<Unit> {
+    let mut config_maps = observed.config_maps.iter();
+    Unit::read(config_maps.find(|config_map| is_proxy(&***config_map))?)
 }
 
 /// Writes the status, and tells what is new in it.
@@ -131,13 +174,13 @@ async fn say(proxy: &MyProxy, seen: &Seen<'_>, context: &Context) -> Result<(), 
 }
 
 /// When to look again, if nothing changes.
-fn next(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> Next {
+fn next(proxy: &MyProxy, seen: &Seen<'_>, unmarked: bool, now: Timestamp) -> Next {
     let verdict = seen.plan.ok().and_then(|plan| plan.verdict.wake());
     let certificate = proxy.spec.tls_secret.is_some();
-    let since = loading_since(&before(proxy), now);
     let waits = [
         verdict.map(|wake| until(wake, now)),
-        seen.loaded.ask_again(certificate, since, now),
+        seen.loaded.ask_again(certificate, seen.loading_since, now),
+        unmarked.then_some(MARK_AGAIN),
     ];
     let first = waits.into_iter().flatten().min();
     first.map_or(Next::OnChange, Next::After)

@@ -44,6 +44,8 @@ pub struct Seen<'a> {
     pub live: Live<'a>,
     /// What the pods serve.
     pub loaded: &'a Loaded,
+    /// Since when they have been loading, if they are; now otherwise.
+    pub loading_since: Timestamp,
 }
 
 /// Computes the status. The same observations give the same status, whenever it is computed.
@@ -299,7 +301,7 @@ fn rollout(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>,
             let message = format!("Deployment {} takes over", deployment.name_any());
             (State::False, State::True, "Renaming", message)
         }
-        Some(_) => loaded(seen.loaded, loading_since(before, now), now),
+        Some(_) => loaded(seen, before, now),
         None => (
             State::Unknown,
             State::False,
@@ -316,17 +318,16 @@ fn rollout(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>,
     }
 }
 
-/// Since when pods have been loading, if the status before says that they are; now otherwise. It is earlier than that where they began to
-/// when a rollout ended.
-pub fn loading_since(before: &MyProxyStatus, now: Timestamp) -> Timestamp {
-    let loading =
-        find(before, UP_TO_DATE).filter(|condition| [LOADING, STALLED].contains(&condition.reason.as_str()));
-    loading.map_or(now, |condition| condition.last_transition_time.0)
-}
-
 /// Of a Deployment that is rolled out: whether its pods serve what they were given, whether that gets on, reason and message.
-fn loaded(loaded: &Loaded, since: Timestamp, now: Timestamp) -> (State, State, &'static str, String) {
-    match loaded {
+fn loaded(seen: &Seen<'_>, before: &MyProxyStatus, now: Timestamp) -> (State, State, &'static str, String) {
+    // An operator that was started again does not know for how long, but it knows what was said.
+    let stalled = find(before, UP_TO_DATE).is_some_and(|condition| condition.reason == STALLED);
+    let stalled = stalled || now.duration_since(seen.loading_since) > LOADING_DEADLINE;
+    match seen.loaded {
+        Loaded::NothingToServe => {
+            let message = "the configuration has to be accepted first".to_owned();
+            (State::Unknown, State::False, "Waiting", message)
+        }
         Loaded::NotAsked | Loaded::Everywhere => {
             let message = "all pods are up to date".to_owned();
             (State::True, State::False, "Complete", message)
@@ -338,7 +339,7 @@ fn loaded(loaded: &Loaded, since: Timestamp, now: Timestamp) -> (State, State, &
         } => {
             let message = format!("{serving} of {pods} pods serve the configuration");
             match waiting {
-                Some(pod) if now.duration_since(since) > LOADING_DEADLINE => {
+                Some(pod) if stalled => {
                     let message = format!(
                         "{message}; pod {pod} has not taken it for minutes: look at its log and its node"
                     );

@@ -96,7 +96,7 @@ fn silent() -> Loaded {
 }
 
 /// The status, at this second, of a proxy that is rolled out.
-fn with_loaded(before: MyProxyStatus, loaded: &Loaded, second: i64) -> MyProxyStatus {
+fn with_loaded(before: MyProxyStatus, loaded: &Loaded, since: Timestamp, second: i64) -> MyProxyStatus {
     let (mut proxy, plan) = (proxy("edge", json!({})), plan_with(Verdict::Active, true));
     proxy.status = Some(before);
     let serving = serving();
@@ -110,6 +110,7 @@ fn with_loaded(before: MyProxyStatus, loaded: &Loaded, second: i64) -> MyProxySt
         plan: Ok(&plan),
         live,
         loaded,
+        loading_since: since,
     };
     compute(&proxy, &seen, at(second))
 }
@@ -133,7 +134,7 @@ fn a_proxy_is_up_to_date_and_ready_when_its_pods_serve_what_was_accepted_or_cann
     #[case] phase: &str,
     #[case] message: &str,
 ) {
-    let status = with_loaded(MyProxyStatus::default(), &loaded, 0);
+    let status = with_loaded(MyProxyStatus::default(), &loaded, at(0), 0);
     let found = [UP_TO_DATE, PROGRESSING, READY].map(|type_| said(&status, type_).0);
     assert_eq!(found.each_ref().map(String::as_str), states);
     let (_, told, text) = said(&status, UP_TO_DATE);
@@ -144,16 +145,23 @@ fn a_proxy_is_up_to_date_and_ready_when_its_pods_serve_what_was_accepted_or_cann
 
 #[test]
 fn pods_that_load_for_minutes_are_told_of_and_forgiven() {
-    let well = with_loaded(MyProxyStatus::default(), &Loaded::Everywhere, 0);
-    let begun = with_loaded(well, &loading(), 1000);
-    let patient = with_loaded(begun, &loading(), 1300);
+    let refused = with_loaded(MyProxyStatus::default(), &refused_by_pod(), at(0), 0);
+    let begun = with_loaded(refused, &loading(), at(1000), 1000);
+    let patient = with_loaded(begun, &loading(), at(1000), 1300);
     assert_eq!(said(&patient, UP_TO_DATE).1, "Loading");
-    let stalled = with_loaded(patient, &loading(), 1301);
+    let stalled = with_loaded(patient, &loading(), at(1000), 1301);
     let (state, reason, message) = said(&stalled, UP_TO_DATE);
     assert_eq!((state.as_str(), reason.as_str()), ("False", "LoadingStalled"));
     assert!(message.contains("pod edge-b has not taken it"), "{message}");
     assert_eq!(stalled.phase.as_deref(), Some("Degraded"));
-    assert_eq!(with_loaded(stalled.clone(), &loading(), 9000), stalled);
-    let well = with_loaded(stalled, &Loaded::Everywhere, 9001);
+    // By an operator that was started again, too.
+    assert_eq!(with_loaded(stalled.clone(), &loading(), at(9000), 9000), stalled);
+    let well = with_loaded(stalled, &Loaded::Everywhere, at(9001), 9001);
     assert_eq!(said(&well, READY).0, "True");
+}
+
+#[test]
+fn nobody_says_that_pods_are_up_to_date_when_it_is_lost_what_they_should_serve() {
+    let status = with_loaded(MyProxyStatus::default(), &Loaded::NothingToServe, at(0), 0);
+    assert_eq!(said(&status, UP_TO_DATE).0, "Unknown");
 }

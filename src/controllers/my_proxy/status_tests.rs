@@ -119,6 +119,7 @@ fn an_invalid_spec_is_told_and_what_serves_goes_on() {
             failure: None,
         },
         loaded: &Loaded::NotAsked,
+        loading_since: at(0),
     };
     let status = compute(&proxy, &seen, at(0));
     assert_eq!(
@@ -149,6 +150,7 @@ fn a_name_that_is_taken_is_told() {
             failure: Some(&failure),
         },
         loaded: &Loaded::NotAsked,
+        loading_since: at(0),
     };
     let status = compute(&proxy, &seen, at(0));
     let (state, reason, message) = said(&status, READY);
@@ -185,6 +187,7 @@ fn while_a_name_changes_the_pods_of_the_earlier_one_serve_and_ready_waits_for_th
             failure: None,
         },
         loaded: &Loaded::NotAsked,
+        loading_since: at(0),
     };
     let status = compute(&proxy, &seen(&fresh), at(0));
     assert_eq!(said(&status, AVAILABLE).0, "True");
@@ -218,6 +221,7 @@ fn a_write_that_fails_takes_nothing_from_the_pods_that_serve() {
             failure: Some(&failure),
         },
         loaded: &Loaded::NotAsked,
+        loading_since: at(0),
     };
     let status = compute(&proxy, &seen, at(0));
     assert_eq!((status.replicas, status.pod_names.len()), (2, 1));

@@ -102,6 +102,7 @@ pub fn status_of(
                 failure: None,
             },
             loaded: &Loaded::NotAsked,
+            loading_since: at(0),
         },
         at(60),
     )

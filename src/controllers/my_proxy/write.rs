@@ -1,11 +1,13 @@
 //! Writes what was planned: the one place of this controller that changes children.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use tokio::time::timeout;
 use tracing::debug;
 
 use super::announce::Announcement;
@@ -21,6 +23,9 @@ use crate::runtime::events::EventType;
 /// How many pods of one proxy are marked at once.
 const AT_ONCE: usize = 8;
 
+/// How long it may take to mark them: status and Events wait for it.
+const MARKING: Duration = Duration::from_secs(5);
+
 /// What is known of the children after the writes, those that failed included.
 #[derive(Debug, Default)]
 pub struct Applied {
@@ -28,6 +33,8 @@ pub struct Applied {
     pub deployment: Option<Arc<Deployment>>,
     /// What is worth telling.
     pub announcements: Vec<Announcement>,
+    /// Pods were not marked that should have been.
+    pub unmarked: bool,
 }
 
 /// Writes the children in the order in which they need each other, then removes those that are no longer wanted.
@@ -102,26 +109,42 @@ pub async fn write(
     apply.prune(proxy, live_budgets, &budgets).await?;
     apply.prune(proxy, services, [way_in]).await?;
     if let Some(unit) = &plan.active {
-        deliver(apply, unit, pods).await;
+        applied.unmarked = !deliver(apply, unit, pods).await;
     }
     Ok(())
 }
 
 /// Marks pods with the configuration that they are to have. The kubelet looks at a pod's mounts again when the pod changes; left
-/// alone, it would take a minute or more until it sees that the ConfigMap did. So nothing is lost where it fails but time.
-async fn deliver(apply: &Applier, unit: &Unit, pods: &[Arc<Pod>]) {
+/// alone, it would take a minute or more until it sees that the ConfigMap did. So nothing is lost where it fails but time, and it takes
+/// a bounded time itself. True if all are marked.
+async fn deliver(apply: &Applier, unit: &Unit, pods: &[Arc<Pod>]) -> bool {
     let key = unit.key();
     let behind = pods.iter().filter(|pod| {
         is_proxy(&***pod)
             && pod.metadata.deletion_timestamp.is_none()
             && pod.annotations().get(KEY) != Some(&key)
     });
-    let mark = async |pod: &Arc<Pod>| {
-        if let Err(error) = apply.annotate(pod.as_ref(), KEY, &key).await {
-            debug!(pod = pod.name_any(), %error, "cannot mark the pod, so its kubelet will see the new configuration in its own time");
+    let key = &key;
+    let mark = |pod: &Arc<Pod>| {
+        let pod = Arc::clone(pod);
+        async move {
+            let marked = apply.annotate(pod.as_ref(), KEY, key).await;
+            if let Err(error) = &marked {
+                debug!(pod = pod.name_any(), %error, "cannot mark the pod, so its kubelet will see the new configuration in its own time");
+            }
+            marked.is_ok()
         }
     };
-    stream::iter(behind).for_each_concurrent(AT_ONCE, mark).await;
+    let marks: Vec<_> = behind.map(mark).collect();
+    let all = async {
+        let mut marks = stream::iter(marks).buffer_unordered(AT_ONCE);
+        let mut all = true;
+        while let Some(marked) = marks.next().await {
+            all &= marked;
+        }
+        all
+    };
+    timeout(MARKING, all).await.unwrap_or(false)
 }
 
 fn written_deployment(name: &str, outcome: Outcome) -> Option<Announcement> {

@@ -167,6 +167,9 @@ impl Supervisor {
                     return Err(AgentError::NothingToServe(error));
                 };
                 tracing::error!(%error, generation = name, "the mounted configuration is refused; starting with the last good one");
+                // It is tried again after a while, as any other that was refused.
+                let refused = Inputs::read(&self.options).map(|inputs| inputs.generation());
+                self.refused = Some((refused.unwrap_or_default(), Instant::now()));
                 let mounted = mounted_config(&self.options);
                 self.state.send_modify(|state| {
                     state.mounted = mounted;

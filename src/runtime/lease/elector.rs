@@ -211,6 +211,7 @@ impl Elector {
                 .map_or(Duration::ZERO, |observed| now.duration_since(observed.since)),
             exists: self.lease.is_some(),
         };
+        let known_exists = known.exists;
         let written = match decide(&self.config.identity, known, self.config.lease_duration) {
             Decision::Wait { expires_in } => return Ok(Attempt::Held { expires_in }),
             Decision::Renew => self.write_renewal(now).await,
@@ -220,8 +221,11 @@ impl Elector {
         };
         match written {
             Ok(()) => Ok(Attempt::Ours),
-            // Another candidate was faster, or somebody labelled the lease, or deleted it: look again.
-            Err(error) if is_conflict(&error) || is_not_found(&error) => Ok(Attempt::Contended),
+            // Another candidate was faster, or somebody labelled the lease, or deleted it: look again. One that was to be created and is
+            // not found lacks its namespace, and that is no race.
+            Err(error) if is_conflict(&error) || (known_exists && is_not_found(&error)) => {
+                Ok(Attempt::Contended)
+            }
             Err(error) => Err(error),
         }
     }

@@ -44,6 +44,8 @@ struct Server {
     watches: Vec<UnboundedSender<Bytes>>,
     /// What happens to the next writes, in this order.
     troubles: VecDeque<Trouble>,
+    /// Whether the namespace of the lease is missing, and how often it was tried to create one in it.
+    homeless: Option<usize>,
 }
 
 impl Server {
@@ -58,6 +60,10 @@ impl Server {
         match (method, &self.lease) {
             (&Method::GET, Some(lease)) => json_answer(200, lease),
             (&Method::GET | &Method::PUT, None) => status(404),
+            (&Method::POST, _) if let Some(tries) = &mut self.homeless => {
+                *tries += 1;
+                status(404)
+            }
             (&Method::POST, Some(_)) => status(409),
             (&Method::POST, None) => self.store(sent(), "ADDED"),
             (&Method::PUT, Some(lease)) => {
@@ -400,6 +406,16 @@ async fn a_leader_never_leads_by_a_lease_that_names_nobody() {
     assert!(lost.is_err(), "{lost:?}");
     assert!(leadership.is_leader());
     assert_eq!(network.server.lock().unwrap().holder(), "first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_without_a_namespace_is_tried_at_the_pace_of_retries() {
+    let network = network(0, Duration::ZERO);
+    network.server.lock().unwrap().homeless = Some(0);
+    let mut candidate = network.elector("first", &Leadership::standby());
+    assert!(!candidate.acquire(sleep(Duration::from_secs(60))).await);
+    let tries = network.server.lock().unwrap().homeless.unwrap();
+    assert!((10..=30).contains(&tries), "{tries} tries in a minute");
 }
 
 /// A server whose answers to writes arrive `late`, or never if that is longer than the caller waits; the writes take effect at once.
