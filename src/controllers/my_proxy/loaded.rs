@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::StatusCode;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
@@ -19,6 +19,9 @@ const LOADING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 const AMISS: Duration = Duration::from_secs(30);
 /// Between two questions to pods that had nothing to complain of. A certificate that is renewed and refused shows only when asked for.
 const CERTIFICATE: Duration = Duration::from_secs(300);
+
+/// How long the cache may be behind: a watch that broke is back after a minute at most.
+const LOST: SignedDuration = SignedDuration::from_secs(90);
 
 /// A pod that is to be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -169,6 +172,19 @@ pub fn judge(wanted: &str, pods: usize, asked: &[Asked]) -> Loaded {
 }
 
 impl Loaded {
+    /// The same, but that pods which nobody could name for a while, or which were `given_up` before, count as silent: their labels were
+    /// changed by hand, and waiting does not bring them back.
+    pub fn without_the_lost(self, given_up: bool, loading_since: Timestamp, now: Timestamp) -> Self {
+        let lasts = now.duration_since(loading_since) > LOST;
+        match self {
+            Self::Loading { waiting: None, .. } if given_up || lasts => Self::Silent {
+                pod: "of the Deployment".to_owned(),
+                error: "it lacks the label by which the operator knows it".to_owned(),
+            },
+            other => other,
+        }
+    }
+
     /// When to ask again, if nothing changes before: more seldom the longer pods have been `loading_since`.
     pub fn ask_again(&self, certificate: bool, loading_since: Timestamp, now: Timestamp) -> Option<Duration> {
         match self {
@@ -265,6 +281,22 @@ mod tests {
     #[case::silent_while_another_refuses(vec![Err(AskError::Late), says("old", "new", Some("[emerg] no"))], refused())]
     fn what_pods_serve_is_what_their_agents_say(#[case] answers: Vec<Answer>, #[case] expected: Loaded) {
         assert_eq!(judged(answers), expected);
+    }
+
+    #[rstest]
+    #[case::behind(loading(1, None), false, 90, false)]
+    #[case::lost(loading(1, None), false, 91, true)]
+    #[case::lost_before(loading(1, None), true, 0, true)]
+    #[case::known(loading(1, Some("edge-1")), true, 91, false)]
+    fn pods_that_nobody_can_name_are_given_up(
+        #[case] loaded: Loaded,
+        #[case] given_up: bool,
+        #[case] age: i64,
+        #[case] silent: bool,
+    ) {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let judged = loaded.without_the_lost(given_up, at(0), at(age));
+        assert_eq!(matches!(judged, Loaded::Silent { .. }), silent, "{judged:?}");
     }
 
     #[rstest]

@@ -19,7 +19,7 @@ use super::live::Live;
 use super::loaded::{Loaded, judge};
 use super::observe::{Caches, Observed, named};
 use super::plan::{Plan, plan};
-use super::status::{Seen, compute};
+use super::status::{Seen, compute, knows_of_silence};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::my_proxy::agent::config_hash;
@@ -118,11 +118,13 @@ impl MyProxyReconciler {
         };
         let plan = plan.as_ref().map_err(|problems| *problems);
         let loaded = self.loaded(plan.ok(), &observed, &live).await;
+        let loading_since = self.loading_since(proxy, &loaded, context.now());
+        let given_up = knows_of_silence(&before(proxy));
         let seen = Seen {
             plan,
             live,
-            loaded: &loaded,
-            loading_since: self.loading_since(proxy, &loaded, context.now()),
+            loaded: &loaded.without_the_lost(given_up, loading_since, context.now()),
+            loading_since,
         };
         say(proxy, &seen, context).await?;
         let next = next(proxy, &seen, applied.unmarked, context.now());

@@ -28,6 +28,8 @@ pub const UP_TO_DATE: &str = "UpToDate";
 pub const PROGRESSING: &str = "Progressing";
 /// Pods have yet to take the configuration.
 const LOADING: &str = "Loading";
+/// What a pod serves is not known.
+const UNREACHABLE: &str = "PodsUnreachable";
 /// They have had time enough for it.
 const STALLED: &str = "LoadingStalled";
 /// How long a mounted configuration may take to be served: kubelets look every minute or so, and a Deployment has as long for a pod.
@@ -102,6 +104,11 @@ pub fn deleting(proxy: &MyProxy, pods: &[Arc<Pod>], now: Timestamp) -> MyProxySt
         selector: before.selector,
         conditions: conditions.finish(),
     }
+}
+
+/// Whether it was said that a pod does not tell what it serves.
+pub fn knows_of_silence(before: &MyProxyStatus) -> bool {
+    find(before, UP_TO_DATE).is_some_and(|condition| condition.reason == UNREACHABLE)
 }
 
 fn find<'a>(status: &'a MyProxyStatus, type_: &str) -> Option<&'a Condition> {
@@ -356,7 +363,7 @@ fn loaded(seen: &Seen<'_>, before: &MyProxyStatus, now: Timestamp) -> (State, St
             let message = format!(
                 "what pod {pod} serves is not known: {error} (does a NetworkPolicy or a mesh keep the operator from its pods? With --ask-pods=false it does not ask)"
             );
-            (State::Unknown, State::False, "PodsUnreachable", message)
+            (State::Unknown, State::False, UNREACHABLE, message)
         }
     }
 }
