@@ -43,7 +43,7 @@ require = @command -v $(firstword $(1) container-tool) >/dev/null 2>&1 || { echo
 .PHONY: demo down help
 demo: ## Install from a catalog, run a proxy, be upgraded under load. CLUSTER=existing REGISTRY=... uses your own cluster
 	@hack/demo
-down: ## Stop the local cluster and leave nothing behind
+down: ## Stop the local cluster; what was built stays in the cache
 	@hack/cluster/cluster down
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z -]*:.*## / {sub(/:.*/, "", $$1); printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,8 @@ ifneq ($(filter-out .,$(OLM_DIR)),)
 	rm -rf $(OLM_DIR)/catalog
 	cp -R catalog $(OLM_DIR)/catalog
 	$(ROADSTEAD) catalog generate --bundle $(OLM_DIR)/bundle --bundle-image $(BUNDLE_IMG) --output $(OLM_DIR)/catalog $(if $(findstring -,$(VERSION)),--channels candidate$(comma)stable)
+# every version, so that going back finds its images too
+	sed -i 's|$(PUBLISHED)/|$(REGISTRY)/|g' $(OLM_DIR)/catalog/*/catalog.yaml
 endif
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) build -f $(OLM_DIR)/catalog.Dockerfile -t $(CATALOG_IMG) $(OLM_DIR)
@@ -133,7 +135,7 @@ greeter-push: ## Push them
 install: ## Install the CRDs into the current cluster
 	$(call require,$(KUBECTL),install kubectl)
 	$(KUBECTL) apply --server-side -f crds/
-uninstall: ## Delete the CRDs, and with them every object of theirs
+uninstall: ## Delete the CRDs; refused while objects of theirs are there
 	$(call require,$(KUBECTL),install kubectl)
 	@crd=$$($(KUBECTL) --request-timeout=10s get crd myproxies.roadstead.dev --ignore-not-found -o name); \
 	if [ -z "$$crd" ]; then exit; fi; \
