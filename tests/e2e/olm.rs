@@ -158,11 +158,39 @@ pub async fn installed(world: &World, version: &str) -> Outcome {
 /// Subscribes, approves if need be, and waits until the version's operator leads.
 pub async fn install(world: &World, wish: Wish<'_>, version: &str) -> Outcome {
     subscribe(world, wish).await?;
+    if !taken_up(world).await? {
+        world.note("OLM took a CSV that was just gone for installed; subscribing again, as README.md says");
+        world
+            .kubectl("-n operators delete subscription roadstead --ignore-not-found")
+            .await?;
+        subscribe(world, wish).await?;
+    }
     if wish.approval == Approval::Manual {
         approve(world, version).await?;
     }
     succeeded(world, version).await?;
     operator::ready(world, OPERATORS).await
+}
+
+/// Waits until OLM has looked at the Subscription. False if it takes a CSV for installed that is not there, as it does at times when one
+/// was deleted just before: then it waits for ever.
+async fn taken_up(world: &World) -> Outcome<bool> {
+    until("OLM to look at the Subscription", INSTALL, || async {
+        let subscription = world.get(SUBSCRIPTION, OPERATORS, PACKAGE).await?;
+        let (installed, current) = (
+            text(&subscription, "/status/installedCSV"),
+            text(&subscription, "/status/currentCSV"),
+        );
+        if !installed.is_empty() && world.find(CSV, OPERATORS, installed).await?.is_none() {
+            return Ok(Seen::There(false));
+        }
+        Ok(Seen::when(
+            !current.is_empty(),
+            true,
+            "nothing in its status".to_owned(),
+        ))
+    })
+    .await
 }
 
 /// Whether the Subscription is there with this channel and approves by itself.
