@@ -120,8 +120,20 @@ pub async fn operator_group(world: &World, targets: Option<&[&str]>) -> Outcome 
     Ok(())
 }
 
-/// Creates the Subscription.
+/// Subscribes, and waits until OLM has taken that up.
 pub async fn subscribe(world: &World, wish: Wish<'_>) -> Outcome {
+    create_subscription(world, wish).await?;
+    if !taken_up(world).await? {
+        world.note("OLM took a CSV that was just gone for installed; subscribing again, as README.md says");
+        world
+            .kubectl("-n operators delete subscription roadstead --ignore-not-found")
+            .await?;
+        create_subscription(world, wish).await?;
+    }
+    Ok(())
+}
+
+async fn create_subscription(world: &World, wish: Wish<'_>) -> Outcome {
     let approval = match wish.approval {
         Approval::Automatic => "Automatic",
         Approval::Manual => "Manual",
@@ -158,13 +170,6 @@ pub async fn installed(world: &World, version: &str) -> Outcome {
 /// Subscribes, approves if need be, and waits until the version's operator leads.
 pub async fn install(world: &World, wish: Wish<'_>, version: &str) -> Outcome {
     subscribe(world, wish).await?;
-    if !taken_up(world).await? {
-        world.note("OLM took a CSV that was just gone for installed; subscribing again, as README.md says");
-        world
-            .kubectl("-n operators delete subscription roadstead --ignore-not-found")
-            .await?;
-        subscribe(world, wish).await?;
-    }
     if wish.approval == Approval::Manual {
         approve(world, version).await?;
     }
