@@ -49,11 +49,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// At most `bytes` long, cut between two characters.
 pub fn shorten(text: &str, bytes: usize) -> String {
-    let mut end = text.len().min(bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
+    text[..text.floor_char_boundary(bytes)].to_owned()
 }
 
 #[cfg(test)]

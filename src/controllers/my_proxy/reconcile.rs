@@ -23,7 +23,7 @@ use super::status::{Seen, compute, knows_of_silence};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::my_proxy::agent::config_hash;
-use crate::api::my_proxy::{MyProxy, MyProxyStatus, validate};
+use crate::api::my_proxy::{MyProxy, validate};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::finalizers::{self, FinalizerState};
 use crate::runtime::key::ObjectKey;
@@ -119,7 +119,7 @@ impl MyProxyReconciler {
         let plan = plan.as_ref().map_err(|problems| *problems);
         let loaded = self.loaded(plan.ok(), &observed, &live).await;
         let loading_since = self.loading_since(proxy, &loaded, context.now());
-        let given_up = knows_of_silence(&before(proxy));
+        let given_up = knows_of_silence(proxy);
         let seen = Seen {
             plan,
             live,
@@ -170,7 +170,8 @@ async fn say(proxy: &MyProxy, seen: &Seen<'_>, context: &Context) -> Result<(), 
     let status = compute(proxy, seen, context.now());
     context.apply().status(proxy, &status).await?;
     // If the patch did not succeed, these are news still.
-    let news = announcements(&before(proxy).conditions, &status.conditions);
+    let before = proxy.status.as_ref().map(|status| status.conditions.as_slice());
+    let news = announcements(before.unwrap_or_default(), &status.conditions);
     tell(proxy, context, news).await;
     Ok(())
 }
@@ -186,10 +187,6 @@ fn next(proxy: &MyProxy, seen: &Seen<'_>, unmarked: bool, now: Timestamp) -> Nex
     ];
     let first = waits.into_iter().flatten().min();
     first.map_or(Next::OnChange, Next::After)
-}
-
-fn before(proxy: &MyProxy) -> MyProxyStatus {
-    proxy.status.clone().unwrap_or_default()
 }
 
 /// From now until then, and a moment more, so that the time has come when it is looked at.

@@ -107,8 +107,9 @@ pub fn deleting(proxy: &MyProxy, pods: &[Arc<Pod>], now: Timestamp) -> MyProxySt
 }
 
 /// Whether it was said that a pod does not tell what it serves.
-pub fn knows_of_silence(before: &MyProxyStatus) -> bool {
-    find(before, UP_TO_DATE).is_some_and(|condition| condition.reason == UNREACHABLE)
+pub fn knows_of_silence(proxy: &MyProxy) -> bool {
+    let said = proxy.status.as_ref().and_then(|before| find(before, UP_TO_DATE));
+    said.is_some_and(|condition| condition.reason == UNREACHABLE)
 }
 
 fn find<'a>(status: &'a MyProxyStatus, type_: &str) -> Option<&'a Condition> {
