@@ -12,6 +12,9 @@
 mod apiserver;
 #[path = "../examples/greeter/operator/mod.rs"]
 mod operator;
+#[path = "support/running.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod running;
 #[path = "support/greeter_world.rs"]
 mod world;
 

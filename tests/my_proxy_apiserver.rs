@@ -7,6 +7,9 @@
 mod apiserver;
 #[path = "support/played_agents.rs"]
 mod played_agents;
+#[path = "support/running.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod running;
 #[path = "support/proxy_world.rs"]
 mod world;
 

@@ -15,16 +15,16 @@ use roadstead::runtime::client::Clients;
 use roadstead::runtime::controller::ControllerOptions;
 use roadstead::runtime::key::Object;
 use roadstead::runtime::lease::{Leadership, LeaseConfig};
-use roadstead::runtime::manager::{Manager, ManagerError, ManagerOptions};
+use roadstead::runtime::manager::{Manager, ManagerOptions};
 use roadstead::runtime::metrics::RuntimeMetrics;
 use roadstead::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::OnceCell;
 
 use super::apiserver::{ApiServer, within};
 use super::operator::api::{Greeting, Person, PersonSpec};
 use super::operator::register;
+use super::running::Running;
 
 /// How long anything may take.
 pub const LIMIT: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ const NAME: &str = "roadstead-greeter";
 
 /// A namespace with an operator.
 pub struct World {
-    pub operator: Operator,
+    pub operator: Running,
     pub client: Client,
     pub namespace: String,
 }
@@ -54,7 +54,7 @@ impl World {
         INSTALLED.get_or_init(|| install(server)).await;
         let namespace = server.namespace(namespace).await;
         Self {
-            operator: Operator::start(&namespace, election).await,
+            operator: start(&namespace, election).await,
             client: server.client().await,
             namespace,
         }
@@ -62,7 +62,7 @@ impl World {
 
     pub async fn restart(&mut self) {
         self.operator.stop().await;
-        self.operator = Operator::start(&self.namespace, false).await;
+        self.operator = start(&self.namespace, false).await;
     }
 
     pub fn api<K: Object<Scope = NamespaceResourceScope>>(&self) -> Api<K> {
@@ -212,92 +212,34 @@ async fn install(server: &ApiServer) {
 }
 
 /// The sample operator, running in this process.
-pub struct Operator {
-    metrics: Arc<Metrics>,
-    stop: Option<oneshot::Sender<()>>,
-    running: Option<JoinHandle<Result<(), ManagerError>>>,
-}
-
-impl Operator {
-    async fn start(namespace: &str, election: bool) -> Self {
-        let metrics = Arc::new(Metrics::new());
-        let runtime_metrics = RuntimeMetrics::register(&metrics);
-        let mut config = ApiServer::shared().config().await;
-        config.auth_info.impersonate = Some(format!("system:serviceaccount:{NAME}:{NAME}"));
-        let leadership = if election {
-            Leadership::standby()
-        } else {
-            Leadership::unneeded()
-        };
-        let clients =
-            Clients::connect(config, leadership, Duration::from_secs(10), &runtime_metrics).unwrap();
-        let options = ManagerOptions {
-            // Not all of them, for other tests have theirs; the second is where the stranger lives.
-            namespaces: vec![namespace.to_owned(), NAME.to_owned()],
-            lease: election.then(|| LeaseConfig::new(NAME, NAME, namespace)),
-            ..ManagerOptions::new(NAME, "test")
-        };
-        let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
-        let backoff = Backoff {
-            base: Duration::from_millis(5),
-            max: Duration::from_secs(1),
-        };
-        register(
-            &mut manager,
-            ControllerOptions {
-                backoff,
-                ..ControllerOptions::default()
-            },
-        );
-        let (stop, stopped) = oneshot::channel();
-        let running = tokio::spawn(manager.run(async {
-            let _ = stopped.await;
-        }));
-        Self {
-            metrics,
-            stop: Some(stop),
-            running: Some(running),
-        }
-    }
-
-    pub async fn stop(&mut self) {
-        if let (Some(stop), Some(running)) = (self.stop.take(), self.running.take()) {
-            let _ = stop.send(());
-            running.await.unwrap().unwrap();
-        }
-    }
-
-    /// How many requests it sent that could have changed something.
-    pub fn writes(&self) -> u64 {
-        self.sum("rest_client_requests_total{", |line| {
-            !line.contains("method=\"GET\"")
-        })
-    }
-
-    /// How many requests it sent that read something: lists, and watches that were begun.
-    pub fn reads(&self) -> u64 {
-        self.sum("rest_client_requests_total{", |line| {
-            line.contains("method=\"GET\"")
-        })
-    }
-
-    /// How often it reconciled.
-    pub fn reconciles(&self) -> u64 {
-        self.sum("controller_runtime_reconcile_total{", |_| true)
-    }
-
-    /// How many reconciles failed.
-    pub fn failures(&self) -> u64 {
-        self.sum("controller_runtime_reconcile_errors_total{", |_| true)
-    }
-
-    fn sum(&self, metric: &str, counts: impl Fn(&str) -> bool) -> u64 {
-        let text = self.metrics.encode().unwrap();
-        let lines = text
-            .lines()
-            .filter(|line| line.starts_with(metric) && counts(line));
-        lines
-            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
-            .sum()
-    }
+async fn start(namespace: &str, election: bool) -> Running {
+    let metrics = Arc::new(Metrics::new());
+    let runtime_metrics = RuntimeMetrics::register(&metrics);
+    let mut config = ApiServer::shared().config().await;
+    config.auth_info.impersonate = Some(format!("system:serviceaccount:{NAME}:{NAME}"));
+    let leadership = if election {
+        Leadership::standby()
+    } else {
+        Leadership::unneeded()
+    };
+    let clients = Clients::connect(config, leadership, Duration::from_secs(10), &runtime_metrics).unwrap();
+    let options = ManagerOptions {
+        // Not all of them, for other tests have theirs; the second is where the stranger lives.
+        namespaces: vec![namespace.to_owned(), NAME.to_owned()],
+        lease: election.then(|| LeaseConfig::new(NAME, NAME, namespace)),
+        ..ManagerOptions::new(NAME, "test")
+    };
+    let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
+    let backoff = Backoff {
+        base: Duration::from_millis(5),
+        max: Duration::from_secs(1),
+    };
+    register(
+        &mut manager,
+        ControllerOptions {
+            backoff,
+            ..ControllerOptions::default()
+        },
+    );
+    Running::begin(manager, metrics)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::apiserver::{ApiServer, within};
 use super::played_agents::PlayedAgents;
+use super::running::Running;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
@@ -21,12 +22,11 @@ use roadstead::runtime::client::Clients;
 use roadstead::runtime::controller::ControllerOptions;
 use roadstead::runtime::key::Object;
 use roadstead::runtime::lease::Leadership;
-use roadstead::runtime::manager::{Manager, ManagerError, ManagerOptions};
+use roadstead::runtime::manager::{Manager, ManagerOptions};
 use roadstead::runtime::metrics::RuntimeMetrics;
 use roadstead::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::OnceCell;
 
 /// How long anything may take.
 pub const LIMIT: Duration = Duration::from_secs(30);
@@ -56,7 +56,7 @@ pub fn is_ready(status: &Value) -> bool {
 
 /// A namespace with an operator.
 pub struct World {
-    pub operator: Operator,
+    pub operator: Running,
     pub agents: PlayedAgents,
     client: Client,
     pub namespace: String,
@@ -71,7 +71,7 @@ impl World {
         let client = server.client().await;
         let agents = PlayedAgents::new(Api::namespaced(client.clone(), &namespace));
         Self {
-            operator: Operator::start(&namespace, agents.port().await).await,
+            operator: start(&namespace, agents.port().await).await,
             agents,
             client,
             namespace,
@@ -96,7 +96,7 @@ impl World {
 
     pub async fn restart(&mut self) {
         self.operator.stop().await;
-        self.operator = Operator::start(&self.namespace, self.agents.port().await).await;
+        self.operator = start(&self.namespace, self.agents.port().await).await;
     }
 
     pub fn api<K: Object<Scope = kube::core::NamespaceResourceScope>>(&self) -> Api<K> {
@@ -359,86 +359,40 @@ impl World {
     }
 }
 
-/// An operator of proxies, running in this process, without election.
-pub struct Operator {
-    metrics: Arc<Metrics>,
-    stop: Option<oneshot::Sender<()>>,
-    running: Option<JoinHandle<Result<(), ManagerError>>>,
-}
-
-impl Operator {
-    /// In this namespace, where agents answer on this port.
-    pub async fn start(namespace: &str, agents: u16) -> Self {
-        let metrics = Arc::new(Metrics::new());
-        let runtime_metrics = RuntimeMetrics::register(&metrics);
-        let config = ApiServer::shared().config().await;
-        let clients = Clients::connect(
-            config,
-            Leadership::unneeded(),
-            Duration::from_secs(10),
-            &runtime_metrics,
-        )
-        .unwrap();
-        let options = ManagerOptions {
-            namespaces: vec![namespace.to_owned()],
-            ..ManagerOptions::new("roadstead", "test")
-        };
-        let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
-        let settings = Settings {
-            nginx_image: "nginx:1.29".into(),
-            agent_image: "registry.example/operator:v1".into(),
-            cluster_domain: "cluster.local".into(),
-        };
-        let backoff = Backoff {
-            base: Duration::from_millis(5),
-            max: Duration::from_secs(1),
-        };
-        my_proxy::register(
-            &mut manager,
-            settings,
-            Some(Arc::new(HttpAgents::on_port(agents))),
-            ControllerOptions {
-                backoff,
-                ..ControllerOptions::default()
-            },
-        );
-        let (stop, stopped) = oneshot::channel();
-        let running = tokio::spawn(manager.run(async {
-            let _ = stopped.await;
-        }));
-        Self {
-            metrics,
-            stop: Some(stop),
-            running: Some(running),
-        }
-    }
-
-    /// How many requests it sent that could have changed something.
-    pub fn writes(&self) -> u64 {
-        self.sum("rest_client_requests_total{", |line| {
-            !line.contains("method=\"GET\"")
-        })
-    }
-
-    /// How many reconciles have ended.
-    pub fn reconciles(&self) -> u64 {
-        self.sum("controller_runtime_reconcile_total{", |_| true)
-    }
-
-    fn sum(&self, metric: &str, counts: impl Fn(&str) -> bool) -> u64 {
-        let text = self.metrics.encode().unwrap();
-        let lines = text
-            .lines()
-            .filter(|line| line.starts_with(metric) && counts(line));
-        lines
-            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
-            .sum()
-    }
-
-    pub async fn stop(&mut self) {
-        if let (Some(stop), Some(running)) = (self.stop.take(), self.running.take()) {
-            let _ = stop.send(());
-            running.await.unwrap().unwrap();
-        }
-    }
+/// An operator of the proxies in this namespace, without election; it asks agents on this port.
+async fn start(namespace: &str, agents: u16) -> Running {
+    let metrics = Arc::new(Metrics::new());
+    let runtime_metrics = RuntimeMetrics::register(&metrics);
+    let config = ApiServer::shared().config().await;
+    let clients = Clients::connect(
+        config,
+        Leadership::unneeded(),
+        Duration::from_secs(10),
+        &runtime_metrics,
+    )
+    .unwrap();
+    let options = ManagerOptions {
+        namespaces: vec![namespace.to_owned()],
+        ..ManagerOptions::new("roadstead", "test")
+    };
+    let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
+    let settings = Settings {
+        nginx_image: "nginx:1.29".into(),
+        agent_image: "registry.example/operator:v1".into(),
+        cluster_domain: "cluster.local".into(),
+    };
+    let backoff = Backoff {
+        base: Duration::from_millis(5),
+        max: Duration::from_secs(1),
+    };
+    my_proxy::register(
+        &mut manager,
+        settings,
+        Some(Arc::new(HttpAgents::on_port(agents))),
+        ControllerOptions {
+            backoff,
+            ..ControllerOptions::default()
+        },
+    );
+    Running::begin(manager, metrics)
 }
