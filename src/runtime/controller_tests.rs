@@ -51,7 +51,7 @@ fn context() -> Context {
     let clock = super::super::clock::Clock::system();
     Context {
         applier: super::super::apply::Applier::new(client.clone(), "test", Default::default()),
-        events: super::super::events::Events::new(client.clone(), "test", "test", clock),
+        events: super::super::events::Events::new(client.clone(), "test", "test", clock.clone()),
         clock,
         client,
     }

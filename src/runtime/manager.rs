@@ -32,7 +32,7 @@ pub struct ManagerOptions {
     pub name: String,
     /// Which process of that name this is: the pod's name.
     pub instance: String,
-    /// The time of day.
+    /// The time of day, for the Lease's timestamps, and for all else until the API server has said its own.
     pub clock: Clock,
     /// How long the caches may take to fill.
     pub sync_timeout: Duration,
@@ -209,7 +209,7 @@ impl Manager {
                 client,
                 lease,
                 leadership,
-                self.options.clock,
+                self.options.clock.clone(),
                 self.runtime_metrics.clone(),
             )
             .with_outlook(self.outlook.clone())
@@ -275,15 +275,16 @@ impl Manager {
 
     fn start_controllers(&self) -> JoinSet<()> {
         let client = self.clients.fenced.clone();
+        let clock = self.clients.time.clock(self.options.clock.clone());
         let context = Context {
             applier: Applier::new(client.clone(), &self.options.name, self.caches.clone()),
             events: Events::new(
                 client.clone(),
                 &self.options.name,
                 &self.options.instance,
-                self.options.clock,
+                clock.clone(),
             ),
-            clock: self.options.clock,
+            clock,
             client,
         };
         let mut work = JoinSet::new();

@@ -67,7 +67,7 @@ impl Context {
         &self.events
     }
 
-    /// The time of day, for conditions.
+    /// The time of day at the API server: for conditions, and to be compared with the times in objects.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -1,4 +1,4 @@
-//! What every request passes on its way out: the fence, the time limit and the metrics.
+//! What every request passes on its way out, and its answer on the way back: the fence, the time limit, the metrics and the time of day.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,6 +15,7 @@ use kube::client::Body;
 use tokio::time::{Instant, timeout};
 use tower::{BoxError, Layer, Service};
 
+use super::server_time::ServerTime;
 use crate::runtime::lease::Leadership;
 use crate::runtime::metrics::RuntimeMetrics;
 
@@ -39,15 +40,18 @@ struct Shared {
     limit: Duration,
     metrics: RuntimeMetrics,
     host: String,
+    time: ServerTime,
 }
 
 impl GuardLayer {
-    /// A layer for requests to `host`, each limited to `limit`; writes are refused unless `leadership` permits them.
+    /// A layer for requests to `host`, each limited to `limit`; writes are refused unless `leadership` permits them. `time` learns from the
+    /// answers.
     pub fn new(
         leadership: Option<Leadership>,
         limit: Duration,
         metrics: RuntimeMetrics,
         host: String,
+        time: ServerTime,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -55,6 +59,7 @@ impl GuardLayer {
                 limit,
                 metrics,
                 host,
+                time,
             }),
         }
     }
@@ -123,6 +128,7 @@ where
             let started = Instant::now();
             let exchange = async {
                 let response = while_permitted(sent, fence).await?;
+                shared.time.hear(response.headers());
                 if is_watch {
                     Ok(response.map(Either::Right))
                 } else {

@@ -12,6 +12,7 @@
 //! still take effect: that is why whatever must not be done twice carries a `uid` or a `resourceVersion` too.
 
 mod guard;
+mod server_time;
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use kube::client::{Body, ClientBuilder};
 use tower::{BoxError, Service};
 
 pub use guard::{Guard, GuardLayer, RequestTimedOut};
+pub use server_time::ServerTime;
 
 use super::lease::{Fenced, Leadership};
 use super::metrics::RuntimeMetrics;
@@ -41,6 +43,8 @@ pub struct Clients {
     pub lease: Client,
     /// What the fence goes by.
     pub leadership: Leadership,
+    /// What time it is at the API server, by its answers.
+    pub time: ServerTime,
 }
 
 impl std::fmt::Debug for Clients {
@@ -68,8 +72,9 @@ impl Clients {
             .cluster_url
             .authority()
             .map_or(String::new(), ToString::to_string);
+        let time = ServerTime::default();
         let build = |fence: Option<Leadership>| -> Result<Client, kube::Error> {
-            let layer = GuardLayer::new(fence, limit, metrics.clone(), host.clone());
+            let layer = GuardLayer::new(fence, limit, metrics.clone(), host.clone(), time.clone());
             Ok(ClientBuilder::try_from(config.clone())?
                 .with_layer(&layer)
                 .build())
@@ -78,6 +83,7 @@ impl Clients {
             fenced: build(Some(leadership.clone()))?,
             lease: build(None)?,
             leadership,
+            time,
         })
     }
 
@@ -90,8 +96,9 @@ impl Clients {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let time = ServerTime::default();
         let build = |fence: Option<Leadership>| {
-            let layer = GuardLayer::new(fence, limit, metrics.clone(), "memory".to_owned());
+            let layer = GuardLayer::new(fence, limit, metrics.clone(), "memory".to_owned(), time.clone());
             ClientBuilder::new(service.clone(), "default")
                 .with_layer(&layer)
                 .build()
@@ -100,6 +107,7 @@ impl Clients {
             fenced: build(Some(leadership.clone())),
             lease: build(None),
             leadership,
+            time,
         }
     }
 }
