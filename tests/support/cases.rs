@@ -7,29 +7,30 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// With this set to `full`, all cases are tried instead of the few that fit into `make check`; with `fresh`, with seeds that nobody has tried.
+/// With this set to `full` or `every`, more cases are tried than the few that fit into `make check`.
 const EXTENT: &str = "SIMULATION";
 /// With this set to a case, that one alone is tried.
 const REPLAY: &str = "REPLAY";
 
-/// Whether all cases are wanted.
-pub fn all_wanted() -> bool {
-    std::env::var(EXTENT).is_ok_and(|extent| extent == "full" || extent == "fresh")
+/// The first of three numbers for `make check`, the second for `make test`, the third for `make soak`.
+pub fn extent<T>([few, full, every]: [T; 3]) -> T {
+    match std::env::var(EXTENT).as_deref() {
+        Err(_) => few,
+        Ok("full") => full,
+        Ok("every") => every,
+        Ok(other) => panic!("{EXTENT} is '{other}': it must be full or every"),
+    }
 }
 
-/// `few` seeds or, where all cases are wanted, `many`.
-pub fn seeds(few: u64, many: u64) -> Vec<u64> {
-    if !all_wanted() {
-        return (1..=few).collect();
-    }
-    if std::env::var(EXTENT).is_ok_and(|extent| extent == "full") {
-        return (1..=many).collect();
-    }
+/// So many seeds: the same ones in `make check`, otherwise ones that no run has had before.
+pub fn seeds(few: u64, many: u64) -> impl Iterator<Item = u64> + Clone {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("a time after 1970");
-    let first = u64::from(now.subsec_nanos()) << 20 | (now.as_secs() & 0xf_ffff);
-    (0..many).map(|seed| first + seed).collect()
+    // A million of them for every millisecond.
+    let new = u64::try_from(now.as_millis()).expect("a time before the year 500000000") << 20;
+    let first = extent([1, new, new]);
+    first..first + extent([few, many, many])
 }
 
 /// Runs each case on a paused clock of its own, as many at once as there are processors. One that fails is told together with the command
@@ -49,7 +50,7 @@ where
         while let Some(case) = next(&left, &failed) {
             let attempt = catch_unwind(AssertUnwindSafe(|| on_a_paused_clock(run(case.clone()))));
             if let Err(panic) = attempt {
-                eprintln!("replay it: {REPLAY}={case} cargo test --test simulation {test} -- --exact");
+                eprintln!("replay it: {REPLAY}='{case}' cargo test --test simulation {test} -- --exact");
                 *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
             }
         }

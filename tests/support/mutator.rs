@@ -1,49 +1,56 @@
-//! People who do anything at any time: random actions over a few proxies and their children, and what has to be true once they stop.
+//! People who do anything at any time: random actions over a few objects and their children, and what has to be true once they stop.
 //!
 //! Actions are data that say nothing of the state in which they are done (a child is the n-th of those that there are), so that a sequence
-//! that fails can be made shorter and still be done.
+//! that fails can be made shorter and still be done. They are done wherever there is a [`Ground`]: a simulated cluster or a real API server.
 
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::str::FromStr;
-use std::time::Duration;
+#![allow(dead_code, reason = "each test binary uses what it needs of this")]
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
-use crate::cases;
-use crate::sim::cluster::REFUSED_HOST;
+use crate::people::People;
 use crate::sim::faults::Chance;
-use crate::sim::world::{NAMESPACE, World, condition, is_ready, oracles, spec};
+use crate::sim::store::{Id, Objects};
+use crate::sim::world::oracles;
+use crate::subjects::{Kind, Subject};
 
-/// Few names, so that they are used again and taken from each other.
-const NAMES: [&str; 3] = ["a", "b", "c"];
-const STEPS: u64 = 12;
-/// How often a sequence that fails is tried with less in it.
-const ATTEMPTS: usize = 40;
+/// An annotation of what is nobody's business.
+const STRANGER: &str = "test/stranger";
 
 /// Something that somebody does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Action {
     Create {
-        proxy: usize,
+        kind: String,
+        name: String,
         spec: Value,
     },
     Change {
-        proxy: usize,
+        kind: String,
+        name: String,
         spec: Value,
     },
     /// The API server refuses it.
     Invalid {
-        proxy: usize,
+        kind: String,
+        name: String,
         spec: Value,
     },
+    Relabel {
+        kind: String,
+        name: String,
+    },
     Delete {
-        proxy: usize,
+        kind: String,
+        name: String,
     },
     DropFinalizers {
-        proxy: usize,
+        kind: String,
+        name: String,
+    },
+    /// Somebody else has a name that a child is to have.
+    Squat {
+        nth: usize,
     },
     DeleteChild {
         nth: usize,
@@ -53,254 +60,251 @@ pub enum Action {
         how: usize,
     },
     RestartOperator,
+    SetClock {
+        seconds: i64,
+    },
     Wait {
         seconds: u64,
     },
 }
 
-/// A seed, or the actions themselves.
-#[derive(Clone, Debug)]
-pub enum Case {
-    Seed(u64),
-    Actions(Vec<Action>),
+/// Where people act.
+pub trait Ground {
+    fn subject(&self) -> &'static Subject;
+    fn people(&self) -> &People;
+    /// What there is in the namespace.
+    async fn look(&self) -> Objects;
+    async fn wait(&mut self, seconds: u64);
+    /// Waits until `holds` says yes of what there is.
+    async fn until(&mut self, what: &str, holds: impl Fn(&Objects) -> bool);
+    async fn restart_operator(&mut self);
+    /// Sets the operator's clock forward, or back.
+    fn set_clock(&mut self, seconds: i64);
+    /// Has what was missing be there from now on.
+    fn mend(&mut self);
 }
 
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Seed(seed) => write!(f, "{seed}"),
-            Self::Actions(actions) => {
-                write!(f, "'{}'", serde_json::to_string(actions).map_err(|_| fmt::Error)?)
-            }
-        }
-    }
+/// So many actions upon the kinds of a subject.
+pub fn draw(subject: &Subject, chance: &mut Chance, count: usize) -> Vec<Action> {
+    (0..count).map(|_| one(subject, chance)).collect()
 }
 
-impl FromStr for Case {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse() {
-            Ok(seed) => Ok(Self::Seed(seed)),
-            Err(_) => serde_json::from_str(text)
-                .map(Self::Actions)
-                .map_err(|error| error.to_string()),
-        }
-    }
-}
-
-impl Case {
-    fn actions(&self) -> Vec<Action> {
-        match self {
-            Self::Actions(actions) => actions.clone(),
-            Self::Seed(seed) => {
-                let mut chance = Chance::new(*seed);
-                (0..STEPS).map(|_| draw(&mut chance)).collect()
-            }
-        }
-    }
-}
-
-fn draw(chance: &mut Chance) -> Action {
+fn one(subject: &Subject, chance: &mut Chance) -> Action {
     let mut index = |limit: usize| usize::try_from(chance.below(limit as u64)).unwrap_or(0);
-    let (proxy, nth, how, kind) = (index(NAMES.len()), index(1000), index(3), index(16));
-    match kind {
+    let of = subject.kinds[index(subject.kinds.len())];
+    let (kind, name) = (
+        of.name().to_owned(),
+        of.names()[index(of.names().len())].to_owned(),
+    );
+    let (nth, how, action) = (index(1000), index(10), index(19));
+    match action {
         0..=2 => Action::Create {
-            proxy,
-            spec: a_spec(chance),
+            kind,
+            name,
+            spec: of.valid(chance),
         },
         3..=5 => Action::Change {
-            proxy,
-            spec: a_spec(chance),
+            kind,
+            name,
+            spec: of.valid(chance),
         },
         6 => Action::Invalid {
-            proxy,
-            spec: json!({"replicas": -1}),
+            kind,
+            name,
+            spec: of.invalid(chance),
         },
-        7 => Action::Delete { proxy },
-        8 => Action::DropFinalizers { proxy },
+        7 => Action::Delete { kind, name },
+        8 => Action::DropFinalizers { kind, name },
         9 | 10 => Action::DeleteChild { nth },
         11 | 12 => Action::EditChild { nth, how },
-        13 => Action::RestartOperator,
+        13 => Action::Squat { nth },
+        14 => Action::Relabel { kind, name },
+        15 => Action::SetClock {
+            seconds: i64::try_from(chance.below(7200)).unwrap_or(0) - 3600,
+        },
+        16 => Action::RestartOperator,
         _ => Action::Wait {
             seconds: chance.below(40),
         },
     }
 }
 
-/// A spec that is valid, though nginx may refuse it, its image may be missing, or its name be taken.
-fn a_spec(chance: &mut Chance) -> Value {
-    let mut drawn = spec(u16::try_from(80 + chance.below(3)).unwrap_or(80));
-    drawn["replicas"] = json!(chance.below(4));
-    match chance.below(8) {
-        0 => drawn["upstreams"][0]["servers"][0]["host"] = json!(REFUSED_HOST),
-        1 => drawn["image"] = json!("nginx-missing:1"),
-        2 => drawn["tls_secret"] = json!("missing"),
-        3 => drawn["name"] = json!(NAMES[0]), // not any of them: see two_proxies_can_swap_names
-        4 => drawn["name"] = json!("another"),
-        5 => drawn["resources"] = json!({"limits": {"cpu": "1000m"}}),
-        6 => drawn["resources"] = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
-        _ => {}
-    }
-    drawn
-}
+/// What somebody else has, as it was made.
+pub type Strangers = Vec<(&'static str, Value)>;
 
-/// Does the actions of a case and looks at what comes of them. One that fails is tried again with less in it, and the shortest that still
-/// fails is told.
-pub async fn go_through(case: Case) {
-    // Simulations in a simulation need a thread of their own.
-    let actions = case.actions();
-    if std::thread::spawn(move || fails(&actions))
-        .join()
-        .is_ok_and(|fails| !fails)
-    {
-        return;
-    }
-    let shortest = std::thread::spawn(move || shortened(case.actions())).join();
-    let shortest = shortest.expect("a sequence that fails");
-    for action in &shortest {
-        eprintln!("  {action:?}");
-    }
-    panic!(
-        "these {} actions are enough: REPLAY={}",
-        shortest.len(),
-        Case::Actions(shortest)
-    );
-}
-
-fn fails(actions: &[Action]) -> bool {
-    catch_unwind(AssertUnwindSafe(|| cases::on_a_paused_clock(act(actions)))).is_err()
-}
-
-fn shortened(mut actions: Vec<Action>) -> Vec<Action> {
-    let mut attempts = 0;
-    let mut at = 0;
-    while at < actions.len() && attempts < ATTEMPTS {
-        let mut fewer = actions.clone();
-        fewer.remove(at);
-        attempts += 1;
-        if fails(&fewer) {
-            actions = fewer;
-        } else {
-            at += 1;
-        }
-    }
-    actions
-}
-
-async fn act(actions: &[Action]) {
-    let mut world = World::new();
-    for action in actions {
-        one(&mut world, action).await;
-        world.watch_over();
-    }
-    all_is_well(&mut world).await;
-}
-
-async fn one(world: &mut World, action: &Action) {
-    // What somebody does may be refused: the object may be gone, or the field may not be changed.
+/// Does one action. It may be refused: the object may be gone, or the field may not be changed.
+pub async fn act(ground: &mut impl Ground, strangers: &mut Strangers, action: &Action) {
     match action {
-        Action::Create { proxy, spec } => drop(world.create(NAMES[*proxy], spec.clone()).await),
-        Action::Change { proxy, spec } => {
-            drop(world.patch("MyProxy", NAMES[*proxy], json!({"spec": spec})).await);
+        Action::Create { kind, name, spec } => drop(ground.people().create(kind, name, spec.clone()).await),
+        Action::Change { kind, name, spec } => {
+            drop(ground.people().patch(kind, name, json!({"spec": spec})).await);
         }
-        Action::Invalid { proxy, spec } => {
-            let name = NAMES[*proxy];
-            let refused = match world.proxy(name) {
-                Some(_) => world.patch("MyProxy", name, json!({"spec": spec})).await,
-                None => world.create(name, spec.clone()).await,
+        Action::Invalid { kind, name, spec } => {
+            let is_there = ground
+                .look()
+                .await
+                .keys()
+                .any(|id| id.kind == kind && id.name == *name);
+            let refused = if is_there {
+                ground.people().patch(kind, name, json!({"spec": spec})).await
+            } else {
+                ground.people().create(kind, name, spec.clone()).await
             };
-            assert!(refused.is_err(), "{spec} was accepted");
+            assert!(refused.is_err(), "{kind} {name}: {spec} was accepted");
         }
-        Action::Delete { proxy } => drop(world.delete("MyProxy", NAMES[*proxy]).await),
-        Action::DropFinalizers { proxy } => {
+        Action::Relabel { kind, name } => {
+            let patch = json!({"metadata": {"labels": {"team": "any"}}});
+            drop(ground.people().patch(kind, name, patch).await);
+        }
+        Action::Delete { kind, name } => drop(ground.people().delete(kind, name).await),
+        Action::DropFinalizers { kind, name } => {
             let patch = json!({"metadata": {"finalizers": null}});
-            drop(world.patch("MyProxy", NAMES[*proxy], patch).await);
+            drop(ground.people().patch(kind, name, patch).await);
         }
+        Action::Squat { nth } => squat(ground, strangers, *nth).await,
         Action::DeleteChild { nth } => {
-            if let Some((kind, name)) = child(world, *nth) {
-                drop(world.delete(kind, &name).await);
+            if let Some(child) = child(ground, *nth).await {
+                drop(ground.people().delete(child.kind, &child.name).await);
             }
         }
         Action::EditChild { nth, how } => {
-            if let Some((kind, name)) = child(world, *nth) {
-                drop(world.patch(kind, &name, edit(kind, *how)).await);
+            if let Some(child) = child(ground, *nth).await {
+                let kinds = ground.subject().kinds.iter();
+                let all: Vec<Value> = kinds.flat_map(|kind| kind.tampering(child.kind)).collect();
+                let patch = how.checked_rem(all.len()).map(|how| all[how].clone());
+                drop(
+                    ground
+                        .people()
+                        .patch(child.kind, &child.name, patch.unwrap_or_default())
+                        .await,
+                );
             }
         }
-        Action::RestartOperator => world.crash(),
-        Action::Wait { seconds } => sleep(Duration::from_secs(*seconds)).await,
+        Action::RestartOperator => ground.restart_operator().await,
+        Action::SetClock { seconds } => ground.set_clock(*seconds),
+        Action::Wait { seconds } => ground.wait(*seconds).await,
+    }
+}
+
+async fn squat(ground: &mut impl Ground, strangers: &mut Strangers, nth: usize) {
+    let kinds = ground.subject().kinds.iter();
+    let of_kind = |kind: &&'static dyn Kind| {
+        let names = kind.names().iter();
+        names.flat_map(|name| kind.strangers(name)).collect::<Vec<_>>()
+    };
+    let all: Vec<Value> = kinds.flat_map(of_kind).collect();
+    let Some(which) = nth.checked_rem(all.len()) else {
+        return;
+    };
+    let mut stranger = all[which].clone();
+    stranger["metadata"]["annotations"] = json!({STRANGER: "yes"});
+    let kind = crate::sim::kinds::named(stranger["kind"].as_str().unwrap_or_default());
+    if let Ok(made) = ground.people().put(kind.kind, stranger).await {
+        strangers.push((kind.kind, made));
     }
 }
 
 /// The n-th child of those that there are, counted in a circle.
-fn child(world: &World, nth: usize) -> Option<(&'static str, String)> {
-    world.sim.with(|store| {
-        let children = store
-            .all()
-            .filter(|(id, _)| id.namespace == NAMESPACE && !["MyProxy", "Event", "Lease"].contains(&id.kind));
-        let children: Vec<_> = children.map(|(id, _)| (id.kind, id.name.clone())).collect();
-        children.get(nth.checked_rem(children.len())?).cloned()
+async fn child(ground: &impl Ground, nth: usize) -> Option<Id> {
+    let kinds = ground.subject().kinds;
+    let objects = ground.look().await;
+    let children = objects.iter().filter(|(id, object)| {
+        let of_people = kinds.iter().any(|kind| kind.name() == id.kind);
+        let stranger = !object["metadata"]["annotations"][STRANGER].is_null();
+        !of_people && !stranger && !["Event", "Lease"].contains(&id.kind)
+    });
+    let children: Vec<&Id> = children.map(|(id, _)| id).collect();
+    Some((*children.get(nth.checked_rem(children.len())?)?).clone())
+}
+
+/// Nobody does anything any more: each object is well or says why not. What nobody owns is as it was made, and goes.
+pub async fn all_is_told(ground: &mut impl Ground, strangers: Strangers) {
+    ground.mend();
+    for kind in ground.subject().kinds {
+        for name in kind.names() {
+            let what = format!("{} {name} is well, says why not, or is gone", kind.name());
+            ground
+                .until(&what, |objects| {
+                    find(objects, kind.name(), name).is_none_or(|object| kind.is_told(objects, object))
+                })
+                .await;
+        }
+    }
+    let objects = ground.look().await;
+    for (kind, made) in strangers {
+        let name = made["metadata"]["name"].as_str().unwrap_or_default();
+        let now = find(&objects, kind, name).cloned().unwrap_or_default();
+        for part in [
+            "/metadata/uid",
+            "/metadata/labels",
+            "/metadata/ownerReferences",
+            "/data",
+            "/spec/selector",
+        ] {
+            assert_eq!(
+                now.pointer(part),
+                made.pointer(part),
+                "{part} of {kind} {name}, which is somebody else's"
+            );
+        }
+        ground.people().delete(kind, name).await.expect("a deletion");
+    }
+}
+
+/// Every object gets a spec with which it is well, and is.
+pub async fn all_gets_well(ground: &mut impl Ground) {
+    let objects = ground.look().await;
+    for kind in ground.subject().kinds {
+        for name in kind.names() {
+            if find(&objects, kind.name(), name).is_some() {
+                let remedy = json!({"spec": kind.remedy()});
+                ground
+                    .people()
+                    .patch(kind.name(), name, remedy)
+                    .await
+                    .expect("a remedy");
+            }
+        }
+    }
+    let subject = ground.subject();
+    ground
+        .until("everything is well", |objects| {
+            of_people(subject, objects).all(|(kind, object)| kind.is_well(objects, object))
+        })
+        .await;
+}
+
+/// Everything is deleted, and nothing is left.
+pub async fn all_goes(ground: &mut impl Ground) {
+    for kind in ground.subject().kinds {
+        for name in kind.names() {
+            drop(ground.people().delete(kind.name(), name).await);
+        }
+    }
+    for kind in ground.subject().kinds {
+        for name in kind.names() {
+            let what = format!("{} {name} and all that belongs to it are gone", kind.name());
+            ground
+                .until(&what, |objects| {
+                    oracles::leftovers(objects, kind.name(), name).is_empty()
+                })
+                .await;
+        }
+    }
+}
+
+/// The objects of people, each with what is known of its kind.
+pub fn of_people<'a>(
+    subject: &'static Subject,
+    objects: &'a Objects,
+) -> impl Iterator<Item = (&'static dyn Kind, &'a Value)> {
+    objects.iter().filter_map(|(id, object)| {
+        let kind = subject.kinds.iter().find(|kind| kind.name() == id.kind)?;
+        Some((*kind, object))
     })
 }
 
-fn edit(kind: &str, how: usize) -> Value {
-    match (kind, how) {
-        (_, 0) => json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}),
-        ("Service", 1) => json!({"spec": {"selector": {"app": "stranger"}}}),
-        ("Deployment", 1) => json!({"spec": {"replicas": 5}}),
-        ("Deployment", 2) => json!({"spec": {"template": {"metadata": {"annotations": {"by": "hand"}}}}}),
-        ("ConfigMap", 1) => json!({"data": {"nginx.conf": "# by hand"}}),
-        ("ConfigMap", 2) => json!({"data": null}),
-        _ => json!({"metadata": {"annotations": {"roadstead.dev/applied": null}}}),
-    }
-}
-
-/// What has to be true once nobody does anything any more.
-async fn all_is_well(world: &mut World) {
-    world.cluster.mend();
-    let names: Vec<&str> = NAMES
-        .into_iter()
-        .filter(|name| world.proxy(name).is_some())
-        .collect();
-    for name in &names {
-        // Each either serves or says why not; one that is being deleted goes.
-        let what = format!("{name} serves, says why not, or is gone");
-        world
-            .until(&what, |world| {
-                world.proxy(name).is_none_or(|proxy| is_told(&proxy))
-            })
-            .await;
-    }
-    let names: Vec<&str> = names
-        .into_iter()
-        .filter(|name| world.proxy(name).is_some())
-        .collect();
-    for name in &names {
-        let good = json!({"spec": {"name": null, "image": null, "tls_secret": null, "resources": null, "upstreams": null, "routes": null}});
-        world.patch("MyProxy", name, good).await.unwrap();
-    }
-    for name in &names {
-        world.until_proxy(name, "ready", is_ready).await;
-    }
-    oracles::a_further_reconcile_writes_nothing(world).await;
-    for name in &names {
-        oracles::status_says_what_is(world, name);
-    }
-    for name in &names {
-        world.delete("MyProxy", name).await.unwrap();
-    }
-    for name in NAMES {
-        world.until_gone(name).await;
-    }
-    oracles::deletes_name_a_uid(world);
-    oracles::stays_within_its_role(world);
-}
-
-/// Whether the status is about the present spec, and either all is well or it says what is not.
-fn is_told(proxy: &Value) -> bool {
-    let ready = condition(proxy, "Ready");
-    let reason = ready["reason"].as_str().unwrap_or_default();
-    let lasts = ["Refused", "NameTaken", "Rejected", "InvalidSpec"].contains(&reason);
-    let current = proxy["status"]["observed_generation"] == proxy["metadata"]["generation"];
-    is_ready(proxy) || (current && ready["status"] == "False" && lasts)
+fn find<'a>(objects: &'a Objects, kind: &str, name: &str) -> Option<&'a Value> {
+    let found = objects.iter().find(|(id, _)| id.kind == kind && id.name == name);
+    found.map(|(_, object)| object)
 }

@@ -41,6 +41,19 @@ pub async fn a_finalizer_keeps_an_object_and_its_removal_lets_it_go(place: Place
     assert!(api.get_opt("a").await.unwrap().is_none());
 }
 
+pub async fn finalizers_that_are_none_are_not_there(place: Place) {
+    let mut proxy = a_proxy("a", json!({}));
+    proxy["metadata"]["finalizers"] = json!(["example.com/a"]);
+    proxy["metadata"]["labels"] = json!({"a": "b"});
+    place.create::<MyProxy>(proxy).await.unwrap();
+    let api = place.raw::<MyProxy>();
+    let none = Patch::Merge(json!({"metadata": {"finalizers": [], "labels": {"a": null}}}));
+    let answer = api.patch("a", &PatchParams::default(), &none).await.unwrap();
+    assert_eq!(answer, api.get("a").await.unwrap());
+    assert_eq!(answer.metadata.finalizers, None);
+    assert_eq!(answer.metadata.labels, None);
+}
+
 pub async fn a_finalizer_that_is_added_late_is_refused(place: Place) {
     let mut proxy = a_proxy("a", json!({}));
     proxy["metadata"]["finalizers"] = json!(["example.com/a"]);

@@ -71,6 +71,7 @@ behaviours![
     apply::a_status_is_not_applied_with_its_object,
     deletion::an_object_goes_at_once,
     deletion::a_finalizer_keeps_an_object_and_its_removal_lets_it_go,
+    deletion::finalizers_that_are_none_are_not_there,
     deletion::a_finalizer_that_is_added_late_is_refused,
     deletion::a_deletion_of_another_object_or_version_is_a_conflict,
     deletion::foreground_and_orphan_are_finalizers,

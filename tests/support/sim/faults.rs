@@ -95,6 +95,8 @@ pub enum Mishap {
     After,
     /// The operator stops, and it arrives only when another one has taken over.
     Late,
+    /// The operator stops, and one that sees everything late takes over.
+    Behind,
     /// It is refused, as if somebody else had written first.
     Conflict,
     /// The API server is to be left alone for a while.
@@ -103,16 +105,20 @@ pub enum Mishap {
     Error,
     /// It takes effect, and no answer ever comes.
     Unanswered,
+    /// The API server, or somebody who judges for it, does not like it.
+    Invalid,
 }
 
-const MISHAPS: [(&str, Mishap); 7] = [
+const MISHAPS: [(&str, Mishap); 9] = [
     ("before", Mishap::Before),
     ("after", Mishap::After),
     ("late", Mishap::Late),
+    ("behind", Mishap::Behind),
     ("conflict", Mishap::Conflict),
     ("too-many", Mishap::TooMany),
     ("error", Mishap::Error),
     ("unanswered", Mishap::Unanswered),
+    ("invalid", Mishap::Invalid),
 ];
 
 /// Longer than a lease lasts and the next operator needs for its work.
@@ -128,19 +134,29 @@ pub struct At {
 impl At {
     /// Whether the operator stops there.
     pub fn stops(self) -> bool {
-        matches!(self.mishap, Mishap::Before | Mishap::After | Mishap::Late)
+        matches!(
+            self.mishap,
+            Mishap::Before | Mishap::After | Mishap::Late | Mishap::Behind
+        )
     }
 
     fn plan(self, request: &Request) -> Plan {
         let (loss, delay) = match self.mishap {
             Mishap::Before => (Loss::Request, Duration::ZERO),
-            Mishap::After | Mishap::Unanswered => (Loss::Answer, Duration::ZERO),
+            Mishap::After | Mishap::Behind | Mishap::Unanswered => (Loss::Answer, Duration::ZERO),
             Mishap::Late => (Loss::Answer, LATE),
-            Mishap::Conflict | Mishap::TooMany | Mishap::Error => (Loss::Nothing, Duration::ZERO),
+            Mishap::Conflict | Mishap::TooMany | Mishap::Error | Mishap::Invalid => {
+                (Loss::Nothing, Duration::ZERO)
+            }
         };
         let refusal = match self.mishap {
             Mishap::Conflict => Some(Refusal::modified(request.kind, &request.name)),
             Mishap::TooMany => Some(too_many(3)),
+            Mishap::Invalid => Some(Refusal::new(
+                422,
+                "Invalid",
+                "admission webhook \"moody.example\" denied the request",
+            )),
             Mishap::Error => Some(Refusal::new(
                 500,
                 "InternalError",
@@ -215,6 +231,17 @@ pub fn cut_off(sort: impl Fn(&Request) -> bool + Send + 'static, after: Duration
     })
 }
 
+/// Watches of these kinds tell everything so late; whoever takes over meanwhile works on what is no longer so.
+pub fn behind(kinds: impl Fn(&str) -> bool + Send + 'static, late: Duration) -> Faults {
+    Faults::new(move |request| {
+        let mut plan = Plan::default();
+        if request.verb == Verb::Watch && kinds(request.kind.kind) {
+            plan.travel.behind = late;
+        }
+        plan
+    })
+}
+
 /// How long a storm lasts, and how long it is calm after it.
 const STORM: Duration = Duration::from_secs(60);
 const CALM: Duration = Duration::from_secs(60);
@@ -269,6 +296,9 @@ fn bad_travel(chance: &mut Chance) -> Travel {
         |chance: &mut Chance| (chance.below(4) == 0).then(|| usize::try_from(chance.below(5)).unwrap_or(0));
     Travel {
         delay: chance.up_to(Duration::from_secs(3)),
+        behind: Duration::ZERO,
+        coalesced: chance.below(2) == 0,
+        twice: chance.below(4) == 0,
         lost_after: some(chance),
         cut_after: some(chance),
     }

@@ -7,6 +7,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::ApiResource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,8 +29,10 @@ pub struct Kind {
     pub create_on_update: bool,
     /// What a deletion without a word about dependents means: they stay, for Jobs alone.
     pub orphans: bool,
-    /// Reads an object as the API server's own type would; a custom resource has its schema instead.
+    /// Reads an object as the API server's own type would; a custom resource has its definition instead.
     pub decode: Option<fn(Value) -> Result<Value, String>>,
+    /// The file with the definition of a custom resource.
+    pub definition: &'static str,
 }
 
 impl Kind {
@@ -53,6 +56,17 @@ impl Kind {
     pub fn is(&self, kind: &str) -> bool {
         self.kind == kind
     }
+
+    /// For a client that has no type of it.
+    pub fn api_resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            api_version: self.api_version(),
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
 }
 
 impl PartialEq for Kind {
@@ -72,19 +86,38 @@ const PLAIN: Kind = Kind {
     create_on_update: false,
     orphans: false,
     decode: None,
+    definition: "",
+};
+
+/// One of the product's own.
+const CUSTOM: Kind = Kind {
+    group: "roadstead.dev",
+    version: "v1alpha1",
+    status: true,
+    generation: true,
+    unconditional: false,
+    ..PLAIN
 };
 
 /// Every kind that is modelled.
-pub static KINDS: [Kind; 9] = [
+pub static KINDS: [Kind; 11] = [
     Kind {
-        group: "roadstead.dev",
-        version: "v1alpha1",
         kind: "MyProxy",
         plural: "myproxies",
-        status: true,
-        generation: true,
-        unconditional: false,
-        ..PLAIN
+        definition: "crds/roadstead.dev_myproxies.yaml",
+        ..CUSTOM
+    },
+    Kind {
+        kind: "Greeting",
+        plural: "greetings",
+        definition: "examples/greeter/crds/roadstead.dev_greetings.yaml",
+        ..CUSTOM
+    },
+    Kind {
+        kind: "Person",
+        plural: "people",
+        definition: "examples/greeter/crds/roadstead.dev_people.yaml",
+        ..CUSTOM
     },
     Kind {
         group: "apps",

@@ -107,7 +107,7 @@ impl Sim {
     }
 
     pub fn clock(&self) -> Clock {
-        self.with(|store| store.clock)
+        self.with(|store| store.clock.clone())
     }
 
     /// Does something to the objects at once, past the network, and tells the watches.
@@ -199,7 +199,7 @@ impl Sim {
 
     async fn answer(&self, user: &str, request: Request, plan: &Plan) -> Answer {
         sleep(LATENCY + plan.delay).await;
-        let answer = match &plan.refusal {
+        let mut answer = match &plan.refusal {
             Some(refusal) => {
                 let answer = Err(refusal.clone());
                 self.note(user, &request, &answer, false);
@@ -221,6 +221,13 @@ impl Sim {
                 }
             }
         };
+        let date = self
+            .clock()
+            .now()
+            .strftime("%a, %d %b %Y %H:%M:%S GMT")
+            .to_string();
+        let date = http::HeaderValue::from_str(&date).expect("a date");
+        answer.headers_mut().insert(http::header::DATE, date);
         sleep(LATENCY).await;
         answer
     }

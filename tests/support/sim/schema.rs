@@ -1,5 +1,6 @@
 //! Admission of custom resources by their definition in crds/: pruning, defaults, the schema and its CEL rules.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -8,7 +9,7 @@ use jsonschema::error::ValidationErrorKind;
 use kube_cel::{CompiledSchema, compile_schema};
 use serde_json::{Map, Value, json};
 
-use super::kinds::Kind;
+use super::kinds::{KINDS, Kind};
 use super::shape::Shape;
 use super::status::Refusal;
 
@@ -25,19 +26,19 @@ thread_local! {
 }
 
 fn definition(kind: &Kind) -> &'static Definition {
-    // The only kind of its own that the product has.
-    static MY_PROXY: OnceLock<Definition> = OnceLock::new();
-    assert!(
-        kind.is("MyProxy"),
-        "the definition of {} is not simulated",
-        kind.kind
-    );
-    MY_PROXY.get_or_init(|| Definition::read("roadstead.dev_myproxies.yaml"))
+    static DEFINITIONS: OnceLock<BTreeMap<&str, Definition>> = OnceLock::new();
+    let definitions = DEFINITIONS.get_or_init(|| {
+        let custom = KINDS.iter().filter(|kind| kind.decode.is_none());
+        custom
+            .map(|kind| (kind.kind, Definition::read(kind.definition)))
+            .collect()
+    });
+    &definitions[kind.kind]
 }
 
 impl Definition {
     fn read(file: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
         let text =
             std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let crd: Value = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -140,6 +141,9 @@ pub fn normalise(kind: &Kind, object: &mut Value) {
         object.retain(|field, _| {
             ["apiVersion", "kind", "metadata", "spec", "status"].contains(&field.as_str())
         });
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|_, value| *value != json!([]) && *value != json!({}));
+        }
     }
     *object = kube_cel::apply_defaults(&definition.schema, object);
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use roadstead::runtime::clock::Clock;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::kinds::{Kind, named};
 use super::selector::Selector;
@@ -43,7 +44,11 @@ pub struct Change {
     pub old: Option<Value>,
     /// `None` when it was deleted by this.
     pub new: Option<Value>,
+    pub at: Instant,
 }
+
+/// Objects by their kind, namespace and name.
+pub type Objects = BTreeMap<Id, Value>;
 
 /// A list that is being read in pages, as it was when that began.
 struct Pages {
@@ -53,7 +58,7 @@ struct Pages {
 
 /// What an API server keeps.
 pub struct Store {
-    objects: BTreeMap<Id, Value>,
+    objects: Objects,
     version: u64,
     newest_but_leases: u64,
     made: u64,
@@ -126,6 +131,10 @@ impl Store {
         self.objects.iter()
     }
 
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
     /// Stores an object, or removes it; returns it with its new version.
     pub fn commit(&mut self, id: &Id, object: Value, stays: bool) -> Value {
         self.version += 1;
@@ -145,6 +154,7 @@ impl Store {
             id: id.clone(),
             old,
             new: stays.then(|| object.clone()),
+            at: Instant::now(),
         });
         if self.history.len() > HISTORY
             && let Some(oldest) = self.history.pop_front()

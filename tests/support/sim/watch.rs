@@ -1,5 +1,6 @@
 //! Watches: a cursor in the history, read as fast as its reader reads.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use super::kinds::Kind;
 use super::request::Request;
 use super::selector::Selector;
 use super::status::Refusal;
-use super::store::{Change, Store};
+use super::store::{Change, Id, Store};
 
 /// How often a watch to which nothing happens is told how far it has got. A real API server does so about once a minute.
 const BOOKMARKS: Duration = Duration::from_secs(60);
@@ -23,6 +24,12 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 pub struct Travel {
     /// How long each piece is under way.
     pub delay: Duration,
+    /// How old news is when it is told.
+    pub behind: Duration,
+    /// Of several changes of one object that wait to be told, the last one alone is.
+    pub coalesced: bool,
+    /// Everything is told twice.
+    pub twice: bool,
     /// After so many events the watch is told that it has lost its place (410).
     pub lost_after: Option<usize>,
     /// After so many events the connection ends without a word.
@@ -40,6 +47,10 @@ struct Watch {
     /// Up to which version it has been told.
     at: u64,
     told: usize,
+    /// What the watch knew of the objects of which a change was left out.
+    left_out: BTreeMap<Id, Option<Value>>,
+    /// What is told once more.
+    again: Option<Value>,
     ends: Instant,
     next_bookmark: Instant,
     over: bool,
@@ -67,6 +78,8 @@ pub fn watch(sim: &Sim, request: &Request, travel: Travel) -> impl Stream<Item =
         travel,
         at,
         told: 0,
+        left_out: BTreeMap::new(),
+        again: None,
         ends: Instant::now() + Duration::from_secs(seconds),
         next_bookmark: Instant::now() + BOOKMARKS,
         over: false,
@@ -81,6 +94,9 @@ impl Watch {
     async fn next(&mut self) -> Option<Value> {
         let mut news = self.sim.news();
         while !self.over {
+            if let Some(event) = self.again.take() {
+                return Some(event);
+            }
             if self.travel.cut_after.is_some_and(|limit| self.told >= limit) {
                 return None;
             }
@@ -94,9 +110,11 @@ impl Watch {
                     self.over = true;
                     return Some(json!({"type": "ERROR", "object": refusal.status()}));
                 }
-                Ok(Some(event)) => {
+                Ok(Some((happened, event))) => {
                     self.told += 1;
                     sleep(self.travel.delay).await;
+                    sleep_until(happened + self.travel.behind).await;
+                    self.again = self.travel.twice.then(|| event.clone());
                     return Some(event);
                 }
                 Ok(None) => {}
@@ -114,26 +132,31 @@ impl Watch {
         None
     }
 
-    /// The next event, if there is one; moves on.
-    fn look(&mut self) -> Result<Option<Value>, Refusal> {
+    /// The next event and when it happened, if there is one; moves on.
+    fn look(&mut self) -> Result<Option<(Instant, Value)>, Refusal> {
         let sim = self.sim.clone();
         sim.with(|store: &mut Store| {
-            let mut at = self.at;
-            let mut found = None;
-            for change in store.changes_after(self.kind, self.at)? {
-                at = change.version;
-                found = self.event(change);
-                if found.is_some() {
-                    break;
+            let news: Vec<&Change> = store.changes_after(self.kind, self.at)?.collect();
+            for (place, change) in news.iter().enumerate() {
+                self.at = change.version;
+                if self.travel.coalesced && news[place + 1..].iter().any(|later| later.id == change.id) {
+                    self.left_out
+                        .entry(change.id.clone())
+                        .or_insert_with(|| change.old.clone());
+                    continue;
+                }
+                let known = self.left_out.remove(&change.id);
+                let old = known.as_ref().unwrap_or(&change.old);
+                if let Some(event) = self.event(change, old) {
+                    return Ok(Some((change.at, event)));
                 }
             }
-            self.at = at;
-            Ok(found)
+            Ok(None)
         })
     }
 
-    /// What a change looks like through the selector.
-    fn event(&self, change: &Change) -> Option<Value> {
+    /// What a change looks like through the selector to somebody who knows `old`.
+    fn event(&self, change: &Change, old: &Option<Value>) -> Option<Value> {
         if self
             .namespace
             .as_ref()
@@ -142,7 +165,7 @@ impl Watch {
             return None;
         }
         let seen = |object: &Option<Value>| object.clone().filter(|object| self.selector.matches(object));
-        let (type_, mut object) = match (seen(&change.old), seen(&change.new)) {
+        let (type_, mut object) = match (seen(old), seen(&change.new)) {
             (None, None) => return None,
             (None, Some(new)) => ("ADDED", new),
             (Some(_), Some(new)) => ("MODIFIED", new),

@@ -1,27 +1,30 @@
-//! A simulated cluster with the product's operator in it, the people who use it, and what has to be true of both.
+//! A simulated cluster with an operator in it, the people who use it, and what has to be true of both.
 
+mod ground;
 mod operator;
 pub mod oracles;
 pub mod snapshot;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
-use kube::{Client, Resource};
-use serde_json::{Value, json};
+use jiff::{SignedDuration, Timestamp};
+use roadstead::runtime::clock::Clock;
+use serde_json::Value;
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, sleep};
 
 use super::Sim;
-use super::cluster::{Cluster, REFUSED_HOST};
-use super::faults::Faults;
+use super::cluster::Cluster;
+use super::faults::{Chance, Faults};
 use super::kinds::named;
 use super::store::Id;
+use crate::people::People;
+use crate::subjects::Subject;
 pub use operator::{Operator, USER};
 
-/// The namespace of the proxies.
+/// The namespace of the people's objects.
 pub const NAMESPACE: &str = "shop";
 /// How much virtual time anything may take: a check that fails is repeated after 10 minutes at most, a lease expires within 15 s.
 pub const LIMIT: Duration = Duration::from_secs(1800);
@@ -34,49 +37,18 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// The same, where it is to last.
 const LONG_GLANCE: Duration = Duration::from_secs(2);
 
-/// The spec of a proxy that leads to this port.
-pub fn spec(port: u16) -> Value {
-    leading_to("backend", port)
-}
-
-/// One that nginx refuses.
-pub fn refused_spec() -> Value {
-    leading_to(REFUSED_HOST, 80)
-}
-
-fn leading_to(host: &str, port: u16) -> Value {
-    json!({
-        "replicas": 2,
-        "upstreams": [{"name": "up", "servers": [{"host": host, "port": port}]}],
-        "routes": [{"path": "/", "upstream": "up"}],
-    })
-}
-
-pub fn condition<'a>(proxy: &'a Value, type_: &str) -> &'a Value {
-    let conditions = proxy["status"]["conditions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .find(|condition| condition["type"] == type_)
-        .unwrap_or(&Value::Null)
-}
-
-/// Whether a proxy is well, and its status is about its present spec.
-pub fn is_ready(proxy: &Value) -> bool {
-    condition(proxy, "Ready")["status"] == "True"
-        && condition(proxy, "Progressing")["status"] == "False"
-        && proxy["status"]["observed_generation"] == proxy["metadata"]["generation"]
-}
-
 /// A cluster with, at most times, an operator.
 pub struct World {
+    pub subject: &'static Subject,
     pub sim: Sim,
     pub cluster: Cluster,
-    pub client: Client,
+    pub people: People,
     operator: Option<Operator>,
     crashed: Option<channel::Receiver<bool>>,
+    /// Takes the place of an operator that has crashed.
+    standby: Option<Operator>,
+    /// By how many seconds the operator's clock is ahead.
+    ahead: Arc<AtomicI64>,
     /// What happens to the requests of an operator that is started again.
     weather: Faults,
     quiet: Duration,
@@ -85,29 +57,32 @@ pub struct World {
 
 impl World {
     /// With an operator to whose requests nothing happens.
-    pub fn new() -> Self {
-        let mut world = Self::without_operator();
+    pub fn new(subject: &'static Subject) -> Self {
+        let mut world = Self::without_operator(subject);
         world.start(&Faults::default(), None);
         world
     }
 
     /// With an operator to all of whose requests `weather` may do something.
-    pub fn in_weather(weather: Faults) -> Self {
-        let mut world = Self::without_operator();
+    pub fn in_weather(subject: &'static Subject, weather: Faults) -> Self {
+        let mut world = Self::without_operator(subject);
         world.start(&weather, None);
         world.weather = weather;
         world.quiet = QUIET_IN_STORMS;
         world
     }
 
-    pub fn without_operator() -> Self {
+    pub fn without_operator(subject: &'static Subject) -> Self {
         let sim = Sim::new();
         Self {
+            subject,
             cluster: Cluster::start(&sim),
-            client: sim.client("user"),
+            people: People::of(sim.client("user"), NAMESPACE),
             sim,
             operator: None,
             crashed: None,
+            standby: None,
+            ahead: Arc::default(),
             weather: Faults::default(),
             quiet: QUIET,
             started: 0,
@@ -116,16 +91,40 @@ impl World {
 
     /// Starts an operator; when `crashed` says so it is killed, and another one takes its place.
     pub fn start(&mut self, faults: &Faults, crashed: Option<channel::Receiver<bool>>) {
-        self.started += 1;
-        let instance = format!("roadstead-operator-{}", self.started);
-        self.operator = Some(Operator::start(
-            &self.sim,
-            self.cluster.agents(),
-            USER,
-            &instance,
-            faults,
-        ));
+        self.operator = Some(self.another(USER, faults));
         self.crashed = crashed;
+    }
+
+    /// Starts one that waits for the lease, and takes the place of one that crashes.
+    pub fn stand_by(&mut self, faults: &Faults) {
+        self.standby = Some(self.another(USER, faults));
+    }
+
+    /// Starts one more, with `faults` between it and the API server, in whose log its requests are those of `user`.
+    pub fn another(&mut self, user: &str, faults: &Faults) -> Operator {
+        self.started += 1;
+        let instance = format!("{}-{}", self.subject.name, self.started);
+        let seconds = Arc::clone(&self.ahead);
+        let right = self.sim.clock();
+        let clock = Clock::telling(move || {
+            let ahead = SignedDuration::from_secs(seconds.load(Ordering::Relaxed));
+            right.now().saturating_add(ahead).unwrap_or(Timestamp::MAX)
+        });
+        Operator::start(self, user, &instance, faults, clock)
+    }
+
+    /// Sets the operator's clock forward by so many seconds, or back.
+    pub fn set_clock(&self, seconds: i64) {
+        self.ahead.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// From here on the operator's clock, which is right at first, is set to some other time within a day whenever anything changes.
+    pub fn jump_at_every_change(&self, seed: u64) {
+        let (ahead, mut chance) = (Arc::clone(&self.ahead), Chance::new(seed));
+        self.sim.always(move |_| {
+            let seconds = i64::try_from(chance.below(172_800)).unwrap_or(0) - 86_400;
+            ahead.store(seconds, Ordering::Relaxed);
+        });
     }
 
     /// Ends the operator in order.
@@ -139,8 +138,11 @@ impl World {
     /// Ends the operator on the spot, and starts another one.
     pub fn crash(&mut self) {
         self.no_panics();
-        self.operator = None;
-        self.start(&self.weather.clone(), None);
+        self.crashed = None;
+        self.operator = match self.standby.take() {
+            Some(standby) => Some(standby),
+            None => Some(self.another(USER, &self.weather.clone())),
+        };
     }
 
     fn no_panics(&self) {
@@ -183,8 +185,8 @@ impl World {
         while !holds(self) {
             assert!(
                 started.elapsed() < LIMIT,
-                "not within {LIMIT:?} of virtual time: {what}\n{:#}\n{}\n{}",
-                self.proxies(),
+                "not within {LIMIT:?} of virtual time: {what}\n{}\n{}\n{}",
+                self.of_people(),
                 self.everything(),
                 self.last_writes(30)
             );
@@ -193,10 +195,10 @@ impl World {
         }
     }
 
-    /// Waits until the proxy `name` is so.
-    pub async fn until_proxy(&mut self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) {
-        let what = format!("{name} is {what}");
-        self.until(&what, |world| world.proxy(name).as_ref().is_some_and(&holds))
+    /// Waits until the object is so.
+    pub async fn until_object(&mut self, kind: &str, name: &str, what: &str, holds: impl Fn(&Value) -> bool) {
+        let what = format!("{kind} {name} is {what}");
+        self.until(&what, |world| world.get(kind, name).as_ref().is_some_and(&holds))
             .await;
     }
 
@@ -214,10 +216,12 @@ impl World {
     }
 
     /// Waits until it has gone with all that belonged to it.
-    pub async fn until_gone(&mut self, name: &str) {
-        let what = format!("{name} and all that belongs to it are gone");
+    pub async fn until_gone(&mut self, kind: &str, name: &str) {
+        let what = format!("{kind} {name} and all that belongs to it are gone");
         self.until(&what, |world| {
-            world.sim.with(|store| oracles::leftovers(store, name).is_empty()) && world.proxy(name).is_none()
+            world
+                .sim
+                .with(|store| oracles::leftovers(store.objects(), kind, name).is_empty())
         })
         .await;
     }
@@ -229,10 +233,6 @@ impl World {
     pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
         let id = Id::new(named(kind), NAMESPACE, name);
         self.sim.with(|store| store.get(&id).cloned())
-    }
-
-    pub fn proxy(&self, name: &str) -> Option<Value> {
-        self.get("MyProxy", name)
     }
 
     pub fn list(&self, kind: &str) -> Vec<Value> {
@@ -253,22 +253,25 @@ impl World {
             .collect()
     }
 
-    /// The reasons of the Events about a proxy.
+    /// The reasons of the Events about an object.
     pub fn events(&self, name: &str) -> Vec<String> {
-        let kind = Event::kind(&());
-        let events = self.list(&kind);
+        let events = self.list("Event");
         let about = events.iter().filter(|event| event["regarding"]["name"] == name);
         about
             .map(|event| event["reason"].as_str().unwrap_or_default().to_owned())
             .collect()
     }
 
-    fn proxies(&self) -> Value {
-        let mut proxies = self.list("MyProxy");
-        for proxy in &mut proxies {
-            proxy["metadata"]["managedFields"] = Value::Null;
+    /// The objects of the people, whole.
+    fn of_people(&self) -> String {
+        let mut text = String::new();
+        for kind in self.subject.kinds {
+            for mut object in self.list(kind.name()) {
+                object["metadata"]["managedFields"] = Value::Null;
+                text.push_str(&format!("{object:#}\n"));
+            }
         }
-        json!(proxies)
+        text
     }
 
     /// Every object in a line.
@@ -304,40 +307,5 @@ impl World {
             )
         })
         .collect()
-    }
-
-    fn api(&self, kind: &str) -> Api<DynamicObject> {
-        let kind = named(kind);
-        let resource = ApiResource {
-            group: kind.group.to_owned(),
-            version: kind.version.to_owned(),
-            api_version: kind.api_version(),
-            kind: kind.kind.to_owned(),
-            plural: kind.plural.to_owned(),
-        };
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
-    }
-
-    /// As a user does it.
-    pub async fn create(&self, name: &str, spec: Value) -> kube::Result<()> {
-        let object = json!({"apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy", "metadata": {"name": name}, "spec": spec});
-        let object = serde_json::from_value(object).expect("an object");
-        let created = self.api("MyProxy").create(&PostParams::default(), &object).await;
-        created.map(|_| ())
-    }
-
-    /// As a user does it.
-    pub async fn patch(&self, kind: &str, name: &str, patch: Value) -> kube::Result<()> {
-        let api = self.api(kind);
-        let patched = api
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
-        patched.map(|_| ())
-    }
-
-    /// As a user does it.
-    pub async fn delete(&self, kind: &str, name: &str) -> kube::Result<()> {
-        let deleted = self.api(kind).delete(name, &DeleteParams::background()).await;
-        deleted.map(|_| ())
     }
 }

@@ -1,12 +1,10 @@
-//! The product's operator as it runs in its pod, but on the simulated API server. The one place that knows how it is put together.
+//! An operator as it runs in its pod, but on the simulated API server. The one place that knows how it is put together.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use roadstead::controllers::my_proxy::agents::Agents;
-use roadstead::controllers::my_proxy::{self, Settings};
 use roadstead::runtime::client::{Clients, REQUEST_TIMEOUT};
-use roadstead::runtime::controller::ControllerOptions;
+use roadstead::runtime::clock::Clock;
 use roadstead::runtime::lease::{Leadership, LeaseConfig};
 use roadstead::runtime::manager::{Manager, ManagerError, ManagerOptions};
 use roadstead::runtime::metrics::RuntimeMetrics;
@@ -14,21 +12,13 @@ use roadstead::telemetry::metrics::Metrics;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::sim::Sim;
+use super::World;
 use crate::sim::faults::Faults;
 
 /// Whose requests these are, in the log of the API server.
 pub const USER: &str = "operator";
 /// Where its lease is.
 pub const NAMESPACE: &str = "roadstead-system";
-
-pub fn settings() -> Settings {
-    Settings {
-        nginx_image: "nginx:1.29".into(),
-        agent_image: "registry.example/operator:v1".into(),
-        cluster_domain: "cluster.local".into(),
-    }
-}
 
 /// An operator that runs.
 pub struct Operator {
@@ -45,24 +35,20 @@ impl Drop for Operator {
 
 impl Operator {
     /// Starts one under the name `instance`, which no other may have had, with `faults` between it and the API server, in whose log its
-    /// requests are those of `user`. It asks `agents` what their pods serve.
-    pub fn start(sim: &Sim, agents: Arc<dyn Agents>, user: &str, instance: &str, faults: &Faults) -> Self {
+    /// requests are those of `user`.
+    pub(super) fn start(world: &World, user: &str, instance: &str, faults: &Faults, clock: Clock) -> Self {
+        let subject = world.subject;
         let metrics = Arc::new(Metrics::new());
         let runtime_metrics = RuntimeMetrics::register(&metrics);
-        let service = sim.service(user, faults);
+        let service = world.sim.service(user, faults);
         let clients = Clients::over(service, Leadership::standby(), REQUEST_TIMEOUT, &runtime_metrics);
         let options = ManagerOptions {
-            lease: Some(LeaseConfig::new(NAMESPACE, "roadstead-operator", instance)),
-            clock: sim.clock(),
-            ..ManagerOptions::new("roadstead", instance)
+            lease: Some(LeaseConfig::new(NAMESPACE, subject.name, instance)),
+            clock,
+            ..ManagerOptions::new(subject.name, instance)
         };
         let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
-        my_proxy::register(
-            &mut manager,
-            settings(),
-            Some(agents),
-            ControllerOptions::default(),
-        );
+        (subject.register)(&mut manager, world.cluster.agents());
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(manager.run(async {
             let _ = stopped.await;

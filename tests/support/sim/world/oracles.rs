@@ -1,21 +1,20 @@
-//! What has to be true of a cluster with the product in it.
+//! What has to be true of a cluster with an operator in it, whichever it is.
 
 use std::time::Duration;
 
-use roadstead::controllers::my_proxy::rules;
-use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{NAMESPACE, USER, World, is_ready};
+use super::{USER, World, snapshot};
+use crate::mutator::of_people;
 use crate::sim::Entry;
 use crate::sim::faults::Faults;
 use crate::sim::kinds::named;
 use crate::sim::request::Verb;
-use crate::sim::store::{Id, Store};
+use crate::sim::store::Objects;
 
-/// What is left of the proxy `name`, itself included.
-pub fn leftovers(store: &Store, name: &str) -> Vec<String> {
-    let of_it = store.all().filter(|(id, object)| {
+/// What is left of the object, itself included.
+pub fn leftovers(objects: &Objects, kind: &str, name: &str) -> Vec<String> {
+    let of_it = objects.iter().filter(|(id, object)| {
         let labelled = object["metadata"]["labels"]["app.kubernetes.io/instance"] == name;
         let owners = object["metadata"]["ownerReferences"]
             .as_array()
@@ -23,8 +22,8 @@ pub fn leftovers(store: &Store, name: &str) -> Vec<String> {
             .flatten();
         let owned = owners
             .into_iter()
-            .any(|owner| owner["kind"] == "MyProxy" && owner["name"] == name);
-        id.kind != "Event" && (labelled || owned || (id.kind == "MyProxy" && id.name == name))
+            .any(|owner| owner["kind"] == kind && owner["name"] == name);
+        id.kind != "Event" && (labelled || owned || (id.kind == kind && id.name == name))
     });
     of_it
         .map(|(id, _)| format!("{} {}/{}", id.kind, id.namespace, id.name))
@@ -63,7 +62,7 @@ pub fn deletes_name_a_uid(world: &World) {
 
 /// Nothing is asked for that the operator's role does not allow.
 pub fn stays_within_its_role(world: &World) {
-    let rules = rules();
+    let rules = (world.subject.role)();
     for entry in of_operator(world).iter().filter(|entry| entry.kind != "Event") {
         let kind = named(entry.kind);
         let resource = if entry.summary.contains(" status ") {
@@ -114,85 +113,31 @@ pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
     );
 }
 
-/// How many pods of the proxy `name` are ready.
-fn ready_pods(store: &Store, name: &str) -> usize {
-    let pods = store.of_kind(named("Pod"), Some(NAMESPACE));
-    let of_it = pods.filter(|(_, pod)| {
-        let labels = &pod["metadata"]["labels"];
-        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        let mut ready = conditions
-            .into_iter()
-            .filter(|condition| condition["type"] == "Ready");
-        labels["app.kubernetes.io/instance"] == name
-            && pod["metadata"]["deletionTimestamp"].is_null()
-            && ready.any(|condition| condition["status"] == "True")
+/// What happened before has left no trace: a new cluster that is given the same specs comes to the same state. But for a child from which
+/// somebody took the operator's label when it was wanted no more: that is nobody's until its owner goes.
+pub async fn is_as_if_new(world: &World) {
+    let mut is = snapshot::take(world);
+    is.retain(|_, object| {
+        let children = ["ConfigMap", "Service", "Deployment", "Job", "PodDisruptionBudget"];
+        let label = &object["metadata"]["labels"]["app.kubernetes.io/managed-by"];
+        !label.is_null() || !children.iter().any(|kind| object["kind"] == *kind)
     });
-    of_it.count()
-}
-
-/// Whatever is changed, there are never fewer pods that serve than there are to be; until there are more of them, as many as there were.
-/// To be asked of a proxy that serves.
-pub fn keeps_serving(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
-    let mut fewest = usize::MAX;
-    move |store| {
-        let proxy = store.get(&Id::new(named("MyProxy"), NAMESPACE, name));
-        let Some(proxy) = proxy.filter(|proxy| proxy["metadata"]["deletionTimestamp"].is_null()) else {
-            return;
-        };
-        let wanted = usize::try_from(proxy["spec"]["replicas"].as_u64().unwrap_or(0)).unwrap_or(0);
-        let ready = ready_pods(store, name);
-        assert!(
-            ready >= wanted.min(fewest),
-            "{ready} of {wanted} pods of {name} serve"
-        );
-        fewest = ready;
-    }
-}
-
-/// A proxy that is gone has left nothing for the garbage collector.
-pub fn goes_last(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
-    move |store| {
-        if store.get(&Id::new(named("MyProxy"), NAMESPACE, name)).is_none() {
-            let mut left = leftovers(store, name);
-            // They go with what the operator has deleted.
-            left.retain(|left| !left.starts_with("Pod "));
-            assert!(left.is_empty(), "{name} went before {left:?}");
+    let mut new = World::new(world.subject);
+    for kind in world.subject.kinds {
+        for object in world.list(kind.name()) {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let created = new.people.create(kind.name(), name, object["spec"].clone()).await;
+            created.expect("a spec that was accepted before");
         }
     }
-}
-
-/// What the status of a proxy that is well says is so: of its pods, and of what each of them serves.
-pub fn status_says_what_is(world: &World, name: &str) {
-    let proxy = world.proxy(name).expect("the proxy");
-    assert!(is_ready(&proxy), "{:#}", proxy["status"]);
-    let pods: Vec<Value> = world
-        .list("Pod")
-        .into_iter()
-        .filter(|pod| {
-            let labels = &pod["metadata"]["labels"];
-            labels["app.kubernetes.io/instance"] == name
-                && labels["app.kubernetes.io/component"] == "proxy"
-                && pod["metadata"]["deletionTimestamp"].is_null()
+    let subject = world.subject;
+    new.until("everything is well", |new| {
+        new.sim.with(|store| {
+            let objects = store.objects();
+            of_people(subject, objects).all(|(kind, object)| kind.is_well(objects, object))
         })
-        .collect();
-    let mut names: Vec<&str> = pods
-        .iter()
-        .filter_map(|pod| pod["metadata"]["name"].as_str())
-        .collect();
-    names.sort_unstable();
-    assert_eq!(proxy["status"]["pod_names"], serde_json::json!(names));
-    assert_eq!(proxy["status"]["replicas"], names.len());
-    assert_eq!(proxy["spec"]["replicas"], names.len());
-    let active = world
-        .get("ConfigMap", &format!("{name}-config"))
-        .expect("the active configuration");
-    let serving = world.cluster.serving();
-    for pod in names {
-        let serves = serving.get(&(NAMESPACE.to_owned(), pod.to_owned()));
-        assert_eq!(
-            serves.map(String::as_str),
-            active["data"]["nginx.conf"].as_str(),
-            "what pod {pod} serves"
-        );
-    }
+    })
+    .await;
+    new.until_quiet().await;
+    snapshot::assert_same(&snapshot::take(&new), &is, "in a new cluster with the same specs");
 }

@@ -39,25 +39,32 @@ fn essence(object: &Value) -> Value {
     kept
 }
 
-/// Takes out what nobody decides on.
+/// Takes out what is empty, what nobody decides on, and what the mutator writes where it is nobody's business.
 fn forget(value: &mut Value) {
-    const BY_CHANCE: [&str; 11] = [
+    const BY_CHANCE: [&str; 16] = [
         "lastTransitionTime",
         "lastProbeTime",
         "startedAt",
         "startTime",
         "completionTime",
         "observedGeneration",
+        "observed_generation",
         "clusterIP",
         "clusterIPs",
         "podIP",
         "nodeName",
         "pod_names",
+        "pod-template-hash",
+        // A hash, in which the uid of the owner is.
+        "roadstead.dev/applied",
+        "team",
+        "by",
     ];
     match value {
         Value::Object(map) => {
             map.retain(|field, _| !BY_CHANCE.contains(&field.as_str()));
             map.values_mut().for_each(forget);
+            map.retain(|_, inner| !inner.is_null() && *inner != json!({}));
         }
         Value::Array(list) => list.iter_mut().for_each(forget),
         _ => {}

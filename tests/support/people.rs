@@ -1,0 +1,65 @@
+//! People who use a namespace, through a plain client: of a simulated API server or of a real one.
+
+#![allow(dead_code, reason = "each test binary uses what it needs of this")]
+
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::sim::kinds::{KINDS, named};
+use crate::sim::store::{Id, Objects};
+
+pub struct People {
+    client: Client,
+    namespace: String,
+}
+
+impl People {
+    pub fn of(client: Client, namespace: &str) -> Self {
+        let namespace = namespace.to_owned();
+        Self { client, namespace }
+    }
+
+    fn api(&self, kind: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.namespace, &named(kind).api_resource())
+    }
+
+    pub async fn create(&self, kind: &str, name: &str, spec: Value) -> kube::Result<()> {
+        let object = json!({
+            "apiVersion": named(kind).api_version(), "kind": kind, "metadata": {"name": name}, "spec": spec,
+        });
+        self.put(kind, object).await.map(drop)
+    }
+
+    /// Creates this very object; gives it as it is then.
+    pub async fn put(&self, kind: &str, object: Value) -> kube::Result<Value> {
+        let object = serde_json::from_value(object).expect("an object");
+        let created = self.api(kind).create(&PostParams::default(), &object).await?;
+        Ok(json!(created))
+    }
+
+    pub async fn patch(&self, kind: &str, name: &str, patch: Value) -> kube::Result<()> {
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.api(kind).patch(name, &params, &patch).await.map(drop)
+    }
+
+    pub async fn delete(&self, kind: &str, name: &str) -> kube::Result<()> {
+        let params = DeleteParams::background();
+        self.api(kind).delete(name, &params).await.map(drop)
+    }
+
+    /// Every object of a modelled kind in the namespace; what is only said about them is left out.
+    pub async fn look(&self) -> kube::Result<Objects> {
+        let mut objects = Objects::new();
+        for kind in KINDS.iter().filter(|kind| !kind.is("Event") && !kind.is("Lease")) {
+            for object in self.api(kind.kind).list(&ListParams::default()).await? {
+                let mut object = json!(object);
+                object["apiVersion"] = json!(kind.api_version());
+                object["kind"] = json!(kind.kind);
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                objects.insert(Id::new(kind, &self.namespace, name), object);
+            }
+        }
+        Ok(objects)
+    }
+}

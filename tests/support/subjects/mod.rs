@@ -1,0 +1,126 @@
+//! The operators that are simulated. A new one is a [`Subject`], a new kind a [`Kind`]: how objects of it are drawn, and what has to be true
+//! of them. Faults, storms, mutator and oracles take it from there.
+
+#![allow(dead_code, reason = "each test binary uses what it needs of this")]
+
+pub mod greeter;
+pub mod proxies;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+use futures::future::LocalBoxFuture;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use roadstead::controllers::my_proxy::agents::Agents;
+use roadstead::runtime::manager::Manager;
+use serde_json::Value;
+
+use crate::life::{Course, Undisturbed};
+use crate::sim::faults::Chance;
+use crate::sim::store::Objects;
+use crate::sim::world::World;
+
+/// All of them.
+pub static ALL: [&Subject; 2] = [&proxies::PROXIES, &greeter::GREETER];
+
+/// An operator that is simulated.
+pub struct Subject {
+    /// What it calls itself.
+    pub name: &'static str,
+    /// Adds its controllers to a manager; what they ask pods is answered.
+    pub register: fn(&mut Manager, Arc<dyn Agents>),
+    /// What it may do, besides its Lease and Events.
+    pub role: fn() -> Vec<PolicyRule>,
+    /// What people give it.
+    pub kinds: &'static [&'static dyn Kind],
+    /// The main life cycle of its kinds, compared step by step with how it is without faults.
+    pub life: for<'a> fn(&'a mut World, &'a mut Course) -> LocalBoxFuture<'a, ()>,
+    /// See [`crate::life::without_faults`].
+    pub undisturbed: OnceLock<Undisturbed>,
+}
+
+/// A case of one subject, as `roadstead/17`.
+#[derive(Clone)]
+pub struct Of<C> {
+    pub subject: &'static Subject,
+    pub case: C,
+}
+
+impl<C> Of<C> {
+    /// The cases that `of` has of each subject.
+    pub fn each<I: IntoIterator<Item = C>>(of: impl Fn(&'static Subject) -> I) -> Vec<Self> {
+        let of = |subject| of(subject).into_iter().map(move |case| Self { subject, case });
+        ALL.into_iter().flat_map(of).collect()
+    }
+}
+
+impl<C: fmt::Display> fmt::Display for Of<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.subject.name, self.case)
+    }
+}
+
+impl<C: FromStr<Err: fmt::Debug>> FromStr for Of<C> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (subject, case) = text
+            .split_once('/')
+            .ok_or("an operator and a case, as in roadstead/17")?;
+        let found = ALL.into_iter().find(|known| known.name == subject);
+        Ok(Self {
+            subject: found.ok_or_else(|| format!("no operator is called {subject}"))?,
+            case: case.parse().map_err(|error| format!("{case}: {error:?}"))?,
+        })
+    }
+}
+
+/// A kind that people use. The objects of a namespace are given as they are in the API server.
+pub trait Kind: Sync {
+    /// What it is called: `MyProxy`.
+    fn name(&self) -> &'static str;
+
+    /// A few names, so that they are used again and taken from each other.
+    fn names(&self) -> &'static [&'static str];
+
+    /// A spec that the API server accepts, whatever comes of it.
+    fn valid(&self, chance: &mut Chance) -> Value;
+
+    /// A spec that it refuses, for a new object and as a change of an old one.
+    fn invalid(&self, chance: &mut Chance) -> Value;
+
+    /// A change of the spec after which any object is going to be well.
+    fn remedy(&self) -> Value;
+
+    /// Objects of somebody else that have the names which the children of the object `name` are to have.
+    fn strangers(&self, _name: &str) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// What somebody does by hand to a child of this kind.
+    fn tampering(&self, _child: &str) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// Whether the status is about the present spec, and either all is well or it says what is not.
+    fn is_told(&self, objects: &Objects, object: &Value) -> bool;
+
+    /// Whether all is well, by the status and by what it is about.
+    fn is_well(&self, objects: &Objects, object: &Value) -> bool;
+
+    /// What has to be true besides of an object that is well, once nothing happens any more.
+    fn says_what_is(&self, _world: &World, _name: &str) {}
+}
+
+/// The condition of this type.
+pub fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == type_)
+        .unwrap_or(&Value::Null)
+}

@@ -1,0 +1,305 @@
+//! The product's own operator: proxies.
+
+use std::sync::OnceLock;
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use roadstead::controllers::my_proxy::{self, Settings};
+use roadstead::runtime::controller::ControllerOptions;
+use serde_json::{Value, json};
+
+use super::{Kind, Subject, condition};
+use crate::life::Course;
+use crate::sim::cluster::REFUSED_HOST;
+use crate::sim::faults::Chance;
+use crate::sim::kinds::named;
+use crate::sim::store::{Id, Objects, Store};
+use crate::sim::world::{NAMESPACE, World, oracles};
+
+pub static PROXIES: Subject = Subject {
+    name: "roadstead",
+    register: |manager, agents| {
+        my_proxy::register(manager, settings(), Some(agents), ControllerOptions::default());
+    },
+    role,
+    kinds: &[&MyProxy],
+    life,
+    undisturbed: OnceLock::new(),
+};
+
+fn settings() -> Settings {
+    Settings {
+        nginx_image: "nginx:1.29".into(),
+        agent_image: "registry.example/operator:v1".into(),
+        cluster_domain: "cluster.local".into(),
+    }
+}
+
+fn role() -> Vec<PolicyRule> {
+    my_proxy::rules()
+}
+
+/// The spec of a proxy that leads to this port.
+pub fn spec(port: u16) -> Value {
+    leading_to("backend", port)
+}
+
+/// One that nginx refuses.
+pub fn refused_spec() -> Value {
+    leading_to(REFUSED_HOST, 80)
+}
+
+fn leading_to(host: &str, port: u16) -> Value {
+    json!({
+        "replicas": 2,
+        "upstreams": [{"name": "up", "servers": [{"host": host, "port": port}]}],
+        "routes": [{"path": "/", "upstream": "up"}],
+    })
+}
+
+/// Whether a proxy is well, and its status is about its present spec.
+pub fn is_ready(proxy: &Value) -> bool {
+    condition(proxy, "Ready")["status"] == "True"
+        && condition(proxy, "Progressing")["status"] == "False"
+        && is_about_its_spec(proxy)
+}
+
+fn is_about_its_spec(proxy: &Value) -> bool {
+    proxy["status"]["observed_generation"] == proxy["metadata"]["generation"]
+}
+
+struct MyProxy;
+
+impl Kind for MyProxy {
+    fn name(&self) -> &'static str {
+        "MyProxy"
+    }
+
+    fn names(&self) -> &'static [&'static str] {
+        &["a", "b", "c"]
+    }
+
+    /// nginx may refuse it, its image or Secret may be missing, its name be taken.
+    fn valid(&self, chance: &mut Chance) -> Value {
+        let mut drawn = spec(u16::try_from(80 + chance.below(3)).unwrap_or(80));
+        drawn["replicas"] = json!(chance.below(4));
+        match chance.below(8) {
+            0 => drawn["upstreams"][0]["servers"][0]["host"] = json!(REFUSED_HOST),
+            1 => drawn["image"] = json!("nginx-missing:1"),
+            2 => drawn["tls_secret"] = json!("missing"),
+            3 => drawn["name"] = json!("a"), // not any of them: see two_proxies_that_swap_names_wait_and_say_so
+            4 => drawn["name"] = json!("another"),
+            5 => drawn["resources"] = json!({"limits": {"cpu": "1000m"}}),
+            6 => drawn["resources"] = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
+            _ => {}
+        }
+        drawn
+    }
+
+    fn invalid(&self, chance: &mut Chance) -> Value {
+        let one = [
+            json!({"replicas": -1}),
+            json!({"replicas": "two"}),
+            json!({"upstreams": [{"name": "up", "servers": []}]}),
+            json!({"routes": [{"path": "no-slash", "upstream": "up"}]}),
+        ];
+        one[usize::try_from(chance.below(4)).unwrap_or(0)].clone()
+    }
+
+    fn remedy(&self) -> Value {
+        json!({"name": null, "image": null, "tls_secret": null, "resources": null, "upstreams": null, "routes": null})
+    }
+
+    fn strangers(&self, name: &str) -> Vec<Value> {
+        vec![
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{name}-config")}, "data": {"precious": "data"}}),
+            json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+                "spec": {"selector": {"app": "stranger"}, "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]},
+            }),
+        ]
+    }
+
+    fn tampering(&self, child: &str) -> Vec<Value> {
+        let mut all = vec![
+            json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}),
+            json!({"metadata": {"annotations": {"roadstead.dev/applied": null}}}),
+        ];
+        all.extend(match child {
+            "Service" => vec![json!({"spec": {"selector": {"app": "stranger"}}})],
+            "Deployment" => vec![
+                json!({"spec": {"replicas": 5}}),
+                json!({"spec": {"template": {"metadata": {"annotations": {"by": "hand"}}}}}),
+            ],
+            "ConfigMap" => vec![
+                json!({"data": {"nginx.conf": "# by hand"}}),
+                json!({"data": null}),
+            ],
+            _ => Vec::new(),
+        });
+        all
+    }
+
+    fn is_told(&self, _: &Objects, proxy: &Value) -> bool {
+        let ready = condition(proxy, "Ready");
+        let reason = ready["reason"].as_str().unwrap_or_default();
+        let lasts = ["Refused", "NameTaken", "Rejected", "InvalidSpec"].contains(&reason);
+        is_ready(proxy) || (is_about_its_spec(proxy) && ready["status"] == "False" && lasts)
+    }
+
+    fn is_well(&self, _: &Objects, proxy: &Value) -> bool {
+        is_ready(proxy)
+    }
+
+    fn says_what_is(&self, world: &World, name: &str) {
+        status_says_what_is(world, name);
+    }
+}
+
+/// Created, changed, refused by nginx, good again, scaled, deleted.
+fn life<'a>(world: &'a mut World, course: &'a mut Course) -> LocalBoxFuture<'a, ()> {
+    async move {
+        world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
+        until_it_serves(world).await;
+        course.compare(world, "after the creation");
+        world.sim.always(keeps_serving("edge"));
+
+        change(world, spec(81)).await;
+        until_it_serves(world).await;
+        course.compare(world, "after a change");
+        let good = world.get("ConfigMap", "edge-config");
+
+        change(world, refused_spec()).await;
+        world
+            .until_object("MyProxy", "edge", "refused", |proxy| {
+                condition(proxy, "ConfigValid")["reason"] == "Refused" && is_about_its_spec(proxy)
+            })
+            .await;
+        let proxy = world.get("MyProxy", "edge").unwrap();
+        let message = condition(&proxy, "ConfigValid")["message"].as_str().unwrap();
+        assert!(message.contains("[emerg] invalid host"), "{message}");
+        assert_eq!(
+            condition(&proxy, "Available")["status"],
+            "True",
+            "what serves goes on serving"
+        );
+        assert_eq!(world.get("ConfigMap", "edge-config"), good);
+
+        change(world, spec(81)).await;
+        until_it_serves(world).await;
+        course.compare(world, "good again");
+        assert_eq!(
+            world.get("ConfigMap", "edge-config"),
+            good,
+            "good, bad, good again gives the first state back"
+        );
+
+        for replicas in [3, 1] {
+            change(world, json!({"replicas": replicas})).await;
+            until_it_serves(world).await;
+            course.compare(world, "after scaling");
+            assert_eq!(world.names("PodDisruptionBudget").is_empty(), replicas == 1);
+        }
+
+        world.people.delete("MyProxy", "edge").await.unwrap();
+        world.until_gone("MyProxy", "edge").await;
+        world.until_quiet().await;
+        course.compare(world, "at the end");
+    }
+    .boxed_local()
+}
+
+async fn change(world: &World, spec: Value) {
+    let patch = json!({"spec": spec});
+    world.people.patch("MyProxy", "edge", patch).await.unwrap();
+}
+
+async fn until_it_serves(world: &mut World) {
+    world.until_object("MyProxy", "edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    status_says_what_is(world, "edge");
+}
+
+/// How many pods of the proxy `name` are ready.
+fn ready_pods(store: &Store, name: &str) -> usize {
+    let pods = store.of_kind(named("Pod"), Some(NAMESPACE));
+    let of_it = pods.filter(|(_, pod)| {
+        let labels = &pod["metadata"]["labels"];
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ready = conditions
+            .into_iter()
+            .filter(|condition| condition["type"] == "Ready");
+        labels["app.kubernetes.io/instance"] == name
+            && pod["metadata"]["deletionTimestamp"].is_null()
+            && ready.any(|condition| condition["status"] == "True")
+    });
+    of_it.count()
+}
+
+/// Whatever is changed, there are never fewer pods that serve than there are to be; until there are more of them, as many as there were.
+/// To be asked of a proxy that serves.
+pub fn keeps_serving(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
+    let mut fewest = usize::MAX;
+    move |store| {
+        let proxy = store.get(&Id::new(named("MyProxy"), NAMESPACE, name));
+        let Some(proxy) = proxy.filter(|proxy| proxy["metadata"]["deletionTimestamp"].is_null()) else {
+            return;
+        };
+        let wanted = usize::try_from(proxy["spec"]["replicas"].as_u64().unwrap_or(0)).unwrap_or(0);
+        let ready = ready_pods(store, name);
+        assert!(
+            ready >= wanted.min(fewest),
+            "{ready} of {wanted} pods of {name} serve"
+        );
+        fewest = ready;
+    }
+}
+
+/// A proxy that is gone has left nothing for the garbage collector.
+pub fn goes_last(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
+    move |store| {
+        if store.get(&Id::new(named("MyProxy"), NAMESPACE, name)).is_none() {
+            let mut left = oracles::leftovers(store.objects(), "MyProxy", name);
+            // They go with what the operator has deleted.
+            left.retain(|left| !left.starts_with("Pod "));
+            assert!(left.is_empty(), "{name} went before {left:?}");
+        }
+    }
+}
+
+/// What the status of a proxy that is well says is so: of its pods, and of what each of them serves.
+pub fn status_says_what_is(world: &World, name: &str) {
+    let proxy = world.get("MyProxy", name).expect("the proxy");
+    assert!(is_ready(&proxy), "{:#}", proxy["status"]);
+    let pods: Vec<Value> = world
+        .list("Pod")
+        .into_iter()
+        .filter(|pod| {
+            let labels = &pod["metadata"]["labels"];
+            labels["app.kubernetes.io/instance"] == name
+                && labels["app.kubernetes.io/component"] == "proxy"
+                && pod["metadata"]["deletionTimestamp"].is_null()
+        })
+        .collect();
+    let mut names: Vec<&str> = pods
+        .iter()
+        .filter_map(|pod| pod["metadata"]["name"].as_str())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(proxy["status"]["pod_names"], json!(names));
+    assert_eq!(proxy["status"]["replicas"], names.len());
+    assert_eq!(proxy["spec"]["replicas"], names.len());
+    let active = world
+        .get("ConfigMap", &format!("{name}-config"))
+        .expect("the active configuration");
+    let serving = world.cluster.serving();
+    for pod in names {
+        let serves = serving.get(&(NAMESPACE.to_owned(), pod.to_owned()));
+        assert_eq!(
+            serves.map(String::as_str),
+            active["data"]["nginx.conf"].as_str(),
+            "what pod {pod} serves"
+        );
+    }
+}
