@@ -49,7 +49,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z -]*:.*## / {sub(/:.*/, "", $$1); printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Develop
-.PHONY: check test test-api soak deny fmt manifests generate build build-static run
+.PHONY: check test test-api soak mutants deny fmt manifests generate build build-static run
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	$(call require,cargo,install Rust 1.95 or newer)
 	$(call require,cc,apt-get install gcc)
@@ -70,6 +70,8 @@ test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, 
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
 soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm RUNS=5 SECONDS=600 BACKGROUND=true
 	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" BACKGROUND="$(BACKGROUND)" hack/soak
+mutants: ## Seed known bugs one by one and see which the tests catch: NAMES=...
+	@hack/mutants $(NAMES)
 deny: ## Judge the dependencies: licences, sources, banned crates
 	@hack/deny
 fmt: ## Format the code

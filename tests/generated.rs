@@ -1,8 +1,9 @@
-//! What is checked in is what the code makes: crds/, config/, bundle/ and catalog/.
+//! What is checked in is what the code makes: crds/, config/, bundle/ and catalog/. And what is made for the code, tests/mutants/, fits it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use roadstead::olm::catalog::Catalog;
 use roadstead::olm::{Difference, Tree};
@@ -75,4 +76,36 @@ fn generated_twice_is_the_same_to_the_byte() {
         tree
     };
     assert_eq!(everything(), everything());
+}
+
+/// One that does not fit any more would be missing from the bugs that `make mutants` seeds.
+#[test]
+fn every_seeded_bug_fits_the_code_and_says_what_it_is() {
+    let folder = root().join("tests/mutants").read_dir().unwrap();
+    let mut patches: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    patches.sort();
+    assert!(!patches.is_empty());
+    for patch in patches {
+        let name = patch.strip_prefix(root()).unwrap().display();
+        let text = std::fs::read_to_string(&patch).unwrap();
+        let first = text.lines().next().unwrap_or_default();
+        assert!(
+            first.starts_with(char::is_uppercase) && text.contains("\n\ndiff --git a/"),
+            "{name}: the first line says what is wrong, and a diff follows after an empty one"
+        );
+        let checked = Command::new("git")
+            .args(["apply", "--check"])
+            .arg(&patch)
+            .current_dir(root())
+            // In a folder of somebody else's checkout git would pass over every file, and find nothing wrong.
+            .env("GIT_CEILING_DIRECTORIES", root().parent().unwrap())
+            .output()
+            .unwrap();
+        assert!(
+            checked.status.success(),
+            "{name} does not fit the code: {}\nseed the bug by hand, then write it down and take it out again:\n\
+             text=$(head -n 1 {name}); {{ echo \"$text\"; echo; git diff -- src examples; }} >{name}; git apply --reverse {name}",
+            String::from_utf8_lossy(&checked.stderr)
+        );
+    }
 }

@@ -87,6 +87,25 @@ async fn a_proxy_stays_until_its_children_are_gone() {
     world.until_gone("MyProxy", "edge").await;
 }
 
+/// Somebody else may hold it for ever, but it serves no more.
+#[tokio::test(start_paused = true)]
+async fn a_proxy_that_somebody_else_holds_gets_nothing_back_when_it_is_deleted() {
+    let mut world = World::new(&PROXIES);
+    world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
+    world.until_object("MyProxy", "edge", "ready", is_ready).await;
+    let hold = json!({"metadata": {"finalizers": ["roadstead.dev/cleanup", "example.com/backup"]}});
+    world.people.patch("MyProxy", "edge", hold).await.unwrap();
+    world.people.delete("MyProxy", "edge").await.unwrap();
+    let is_let_go = |proxy: &Value| proxy["metadata"]["finalizers"] == json!(["example.com/backup"]);
+    world.until_object("MyProxy", "edge", "let go", is_let_go).await;
+    // Also when an operator that starts anew finds it so.
+    oracles::a_further_reconcile_writes_nothing(&mut world).await;
+    let left = world
+        .sim
+        .with(|store| oracles::leftovers(store.objects(), "MyProxy", "edge"));
+    assert_eq!(left, ["MyProxy shop/edge"]);
+}
+
 /// Nothing tells the operator that what a check waited for is there: it has to ask again by itself.
 #[rstest::rstest]
 #[case::image(json!({"image": "nginx-missing:1"}), "ImagePullBackOff")]
@@ -308,6 +327,7 @@ async fn what_goes_while_nobody_watches_is_put_back() {
         ("Service", "edge"),
         ("ConfigMap", "edge-config"),
         ("Deployment", "edge"),
+        ("PodDisruptionBudget", "edge"),
     ] {
         world.sim.with(|store| {
             let id = Id::new(named(kind), NAMESPACE, name);

@@ -97,7 +97,28 @@ mod tests {
     use kube::Resource;
 
     use super::*;
+    use crate::controllers::my_proxy::desired::names::APP;
     use crate::controllers::my_proxy::testing::proxy;
+
+    #[test]
+    fn a_pod_concerns_the_proxy_that_it_is_an_instance_of_whatever_its_deployment_is_called() {
+        let mut pod = Pod::default();
+        pod.metadata.namespace = Some("shop".into());
+        pod.metadata.labels = Some(
+            [
+                (INSTANCE.to_owned(), "a".to_owned()),
+                (APP.to_owned(), "x".to_owned()),
+            ]
+            .into(),
+        );
+        let concerned = proxy_of_pod(&pod);
+        assert_eq!(
+            concerned.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["shop/a"]
+        );
+        pod.metadata.labels = None;
+        assert_eq!(proxy_of_pod(&pod), []);
+    }
 
     #[test]
     fn a_deployment_concerns_those_who_want_its_name_in_its_namespace() {

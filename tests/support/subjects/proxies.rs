@@ -160,6 +160,7 @@ impl Kind for MyProxy {
 /// Created, changed, refused by nginx, good again, scaled, deleted.
 fn life<'a>(world: &'a mut World, course: &'a mut Course) -> LocalBoxFuture<'a, ()> {
     async move {
+        world.sim.always(is_held_before_it_has_children("edge"));
         world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
         until_it_serves(world).await;
         course.compare(world, "after the creation");
@@ -253,6 +254,18 @@ pub fn keeps_serving(name: &'static str) -> impl FnMut(&Store) + Send + 'static 
             "{ready} of {wanted} pods of {name} serve"
         );
         fewest = ready;
+    }
+}
+
+/// Whatever is made for a proxy can be cleaned up after it: it cannot go before.
+fn is_held_before_it_has_children(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
+    move |store| {
+        let Some(proxy) = store.get(&Id::new(named("MyProxy"), NAMESPACE, name)) else {
+            return;
+        };
+        let has_children = oracles::leftovers(store.objects(), "MyProxy", name).len() > 1;
+        let held = !proxy["metadata"]["finalizers"].is_null();
+        assert!(held || !has_children, "{name} has children and may go");
     }
 }
 
