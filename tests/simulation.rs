@@ -10,6 +10,8 @@ mod conformance;
 mod life;
 #[path = "support/mutator.rs"]
 mod mutator;
+#[path = "support/pretence.rs"]
+mod pretence;
 #[path = "support/sim/mod.rs"]
 mod sim;
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::cases;
-use crate::sim::cluster::REFUSED_HOST;
+use crate::pretence::REFUSED_HOST;
 use crate::sim::faults::Chance;
 use crate::sim::world::{NAMESPACE, World, condition, is_ready, oracles, spec};
 

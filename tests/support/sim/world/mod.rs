@@ -15,10 +15,11 @@ use tokio::sync::watch as channel;
 use tokio::time::{Instant, sleep};
 
 use super::Sim;
-use super::cluster::{Cluster, REFUSED_HOST};
+use super::cluster::Cluster;
 use super::faults::Faults;
 use super::kinds::named;
 use super::store::Id;
+use crate::pretence::REFUSED_HOST;
 pub use operator::{Operator, USER};
 
 /// The namespace of the proxies.
