@@ -6,11 +6,13 @@
 #[path = "support/apiserver.rs"]
 mod apiserver;
 #[path = "support/played_agents.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod played_agents;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
 #[path = "support/proxy_world.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod world;
 
 use std::time::Duration;

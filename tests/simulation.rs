@@ -14,6 +14,8 @@ mod mutator;
 mod operator;
 #[path = "support/people.rs"]
 mod people;
+#[path = "support/pretence.rs"]
+mod pretence;
 #[path = "support/shrink.rs"]
 mod shrink;
 #[path = "support/sim/mod.rs"]

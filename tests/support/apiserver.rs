@@ -1,4 +1,5 @@
-//! A real API server for tests: etcd and kube-apiserver on loopback, one pair for each test binary, gone when it ends however it ends.
+//! A real API server for tests: etcd and kube-apiserver on loopback, one pair for each test binary, and Kubernetes' own controllers for those
+//! that ask for them. All are gone when it ends, however it ends.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -20,8 +21,11 @@ const TOKEN: &str = "for-tests-on-loopback-only";
 
 /// A running API server, at which the bearer of its kubeconfig may do everything.
 pub struct ApiServer {
+    /// Where its programs are.
+    assets: PathBuf,
     folder: tempfile::TempDir,
     url: String,
+    controllers: OnceLock<()>,
 }
 
 impl ApiServer {
@@ -108,6 +112,35 @@ impl ApiServer {
         }
     }
 
+    /// Has Kubernetes' own controllers of Deployments, ReplicaSets, Jobs and disruption budgets run, and its garbage collector. This one
+    /// looks for new kinds only twice a minute, so their definitions come first.
+    ///
+    /// # Panics
+    /// When their program is missing, or does not start.
+    #[allow(dead_code, reason = "each test binary uses what it needs of this")]
+    pub fn run_controllers(&self) {
+        self.controllers.get_or_init(|| {
+            const REMEDY: &str = "setup-envtest does not bring it; run 'hack/cluster/cluster programs' and unset KUBEBUILDER_ASSETS";
+            let program = program(&self.assets, "kube-controller-manager", REMEDY);
+            let [port] = free_ports();
+            let flags = [
+                format!("--kubeconfig={}", self.kubeconfig().display()),
+                "--bind-address=127.0.0.1".to_owned(),
+                format!("--secure-port={port}"),
+                format!("--cert-dir={}", self.folder.path().join("controllers").display()),
+                "--leader-elect=false".to_owned(),
+                "--use-service-account-credentials=false".to_owned(),
+                "--controllers=deployment-controller,replicaset-controller,job-controller,disruption-controller,garbage-collector-controller"
+                    .to_owned(),
+                // All tests of a binary together ask more of them than a cluster does.
+                "--kube-api-qps=200".to_owned(),
+                "--kube-api-burst=400".to_owned(),
+            ];
+            keep(&program, &flags, self.folder.path());
+            wait_for(&program, &format!("https://127.0.0.1:{port}"), "/healthz", self.folder.path());
+        });
+    }
+
     fn start() -> Self {
         let assets = assets();
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -125,7 +158,7 @@ impl ApiServer {
             // Nothing here has to survive.
             "--unsafe-no-fsync".to_owned(),
         ];
-        keep(&assets.join("etcd"), &flags, &folder.path().join("etcd.log"));
+        keep(&assets.join("etcd"), &flags, folder.path());
 
         std::fs::write(
             folder.path().join("tokens.csv"),
@@ -147,18 +180,17 @@ impl ApiServer {
             "--authorization-mode=RBAC".to_owned(),
             "--disable-admission-plugins=ServiceAccount".to_owned(),
         ];
-        keep(
-            &assets.join("kube-apiserver"),
-            &flags,
-            &folder.path().join("apiserver.log"),
-        );
+        let program = assets.join("kube-apiserver");
+        keep(&program, &flags, folder.path());
 
         let server = Self {
+            assets,
             folder,
             url: format!("https://127.0.0.1:{port}"),
+            controllers: OnceLock::new(),
         };
         server.write_kubeconfig();
-        server.wait_until_ready();
+        wait_for(&program, &server.url, "/readyz", server.folder.path());
         server
     }
 
@@ -173,22 +205,22 @@ impl ApiServer {
         });
         std::fs::write(self.kubeconfig(), kubeconfig.to_string()).expect("a kubeconfig");
     }
-
-    /// Blocks, since whoever asks first may not be in an async context of its own.
-    fn wait_until_ready(&self) {
-        let (url, log) = (self.url.clone(), self.folder.path().join("apiserver.log"));
-        let waiting = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime");
-            runtime.block_on(ready(&url, &log));
-        });
-        waiting.join().expect("an API server that starts");
-    }
 }
 
-async fn ready(url: &str, log: &Path) {
+/// Waits until a program says there that it is well. Blocks, since whoever asks first may not be in an async context of its own.
+fn wait_for(program: &Path, url: &str, path: &'static str, folder: &Path) {
+    let (program, url, log) = (name_of(program), url.to_owned(), log_of(program, folder));
+    let waiting = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(ready(&program, &url, path, &log));
+    });
+    waiting.join().expect("a program that starts");
+}
+
+async fn ready(program: &str, url: &str, path: &str, log: &Path) {
     let mut config = Config::new(url.parse().expect("our own address"));
     config.accept_invalid_certs = true;
     config.default_retry = false;
@@ -199,7 +231,7 @@ async fn ready(url: &str, log: &Path) {
     let client = Client::try_from(config).expect("our own address");
     let started = Instant::now();
     loop {
-        let request = http::Request::get("/readyz").body(Vec::new()).expect("a request");
+        let request = http::Request::get(path).body(Vec::new()).expect("a request");
         match client.request_text(request).await {
             Ok(_) => return,
             Err(_) if started.elapsed() < PATIENCE => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -207,7 +239,7 @@ async fn ready(url: &str, log: &Path) {
                 let log = std::fs::read_to_string(log).unwrap_or_default();
                 let last: Vec<&str> = log.lines().rev().take(20).collect();
                 panic!(
-                    "kube-apiserver does not answer after {PATIENCE:?}: {error}\n{}",
+                    "{program} does not answer after {PATIENCE:?}: {error}\n{}",
                     last.join("\n")
                 );
             }
@@ -242,21 +274,39 @@ fn assets() -> PathBuf {
         output.status.success().then(|| PathBuf::from(folder.trim()))
     });
     let folder = folder.unwrap_or_else(|| panic!("no API server to test against: {REMEDY}"));
-    for program in ["etcd", "kube-apiserver"] {
-        assert!(
-            folder.join(program).exists(),
-            "{program} is not in {}: {REMEDY}",
-            folder.display()
-        );
+    for name in ["etcd", "kube-apiserver"] {
+        program(&folder, name, REMEDY);
     }
     folder
 }
 
-/// Starts a program that ends with this process, even when that is killed.
+/// The program of this name there.
+///
+/// # Panics
+/// When it is missing; the remedy says what to do then.
+fn program(folder: &Path, name: &str, remedy: &str) -> PathBuf {
+    let program = folder.join(name);
+    assert!(
+        program.exists(),
+        "{name} is not in {}: {remedy}",
+        folder.display()
+    );
+    program
+}
+
+fn name_of(program: &Path) -> String {
+    program.file_name().unwrap_or_default().display().to_string()
+}
+
+fn log_of(program: &Path, folder: &Path) -> PathBuf {
+    folder.join(format!("{}.log", name_of(program)))
+}
+
+/// Starts a program that ends with this process, even when that is killed; its log is in the folder.
 ///
 /// The kernel sends the signal when the *thread* that started the program ends, so it is started by one that never does.
-fn keep(program: &Path, flags: &[String], log: &Path) {
-    let log = File::create(log).expect("a log");
+fn keep(program: &Path, flags: &[String], folder: &Path) {
+    let log = File::create(log_of(program, folder)).expect("a log");
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program).args(flags);
     command

@@ -1,11 +1,11 @@
-//! A namespace of a real API server with an operator of proxies. The test plays the rest of Kubernetes: Jobs, Deployments and pods are
-//! what it writes into their statuses.
+//! A namespace of a real API server with an operator of proxies. Where neither controllers nor a kubelet run, the test plays them: Jobs,
+//! Deployments and pods are what it writes into their statuses.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::apiserver::{ApiServer, within};
-use super::played_agents::PlayedAgents;
+use super::played_agents::{PlayedAgents, ready_at};
 use super::running::Running;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -57,7 +57,7 @@ pub fn is_ready(status: &Value) -> bool {
 /// A namespace with an operator.
 pub struct World {
     pub operator: Running,
-    pub agents: PlayedAgents,
+    pub agents: Arc<PlayedAgents>,
     client: Client,
     pub namespace: String,
 }
@@ -69,7 +69,7 @@ impl World {
         INSTALLED.get_or_init(|| server.install_crds()).await;
         let namespace = server.namespace(namespace).await;
         let client = server.client().await;
-        let agents = PlayedAgents::new(Api::namespaced(client.clone(), &namespace));
+        let agents = Arc::new(PlayedAgents::new(Api::namespaced(client.clone(), &namespace)));
         Self {
             operator: start(&namespace, agents.port().await).await,
             agents,
@@ -193,6 +193,14 @@ impl World {
             .unwrap_or_else(|_| panic!("{name}: not {what}: {:#}", last.lock().unwrap()));
     }
 
+    /// The same, of what is said of its present spec.
+    pub async fn until_said(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) {
+        let generation = self.get::<MyProxy>(name).await.metadata.generation;
+        let current = |status: &Value| status["observed_generation"].as_i64() == generation;
+        self.until(name, what, |status| current(status) && holds(status))
+            .await;
+    }
+
     pub async fn until_child<K: Object<Scope = kube::core::NamespaceResourceScope>>(&self, name: &str) {
         within(LIMIT, &format!("{} {name} is there", K::kind(&())), async || {
             self.try_get::<K>(name).await.is_some()
@@ -312,23 +320,14 @@ impl World {
     /// Plays the Deployment controller and the kubelet; gives the pods' names.
     pub async fn run_pods(&self, deployment: &str, count: usize) -> Vec<String> {
         let live = self.get::<Deployment>(deployment).await;
-        let labels = live
-            .spec
-            .as_ref()
-            .unwrap()
-            .template
-            .metadata
-            .as_ref()
-            .unwrap()
-            .labels
-            .clone()
-            .unwrap();
+        let template = live.spec.unwrap().template;
+        let labels = template.metadata.unwrap().labels.unwrap();
+        let spec = template.spec.unwrap();
         let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": deployment, "uid": "0", "controller": true});
         let names: Vec<_> = (0..count).map(|i| format!("{deployment}-{i}")).collect();
         for name in &names {
             self.create_pod(name, json!(labels), &owner).await;
-            self.is_ready_at(name, self.agents.of(name, deployment).await)
-                .await;
+            self.is_ready_at(name, self.agents.of(name, &spec).await).await;
         }
         let status = json!({
             "observedGeneration": live.metadata.generation, "replicas": count, "updatedReplicas": count,
@@ -340,11 +339,7 @@ impl World {
 
     /// Plays the kubelet: the pod is ready, and has this address.
     pub async fn is_ready_at(&self, pod: &str, address: std::net::IpAddr) {
-        let ready = json!({"type": "Ready", "status": "True"});
-        let address = address.to_string();
-        let status =
-            json!({"phase": "Running", "conditions": [ready], "podIP": address, "podIPs": [{"ip": address}]});
-        self.patch_status::<Pod>(pod, status).await;
+        self.patch_status::<Pod>(pod, ready_at(address)).await;
     }
 
     pub async fn create_pod(&self, name: &str, labels: Value, owner: &Value) {

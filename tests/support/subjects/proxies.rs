@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Kind, Subject, condition};
 use crate::life::Course;
-use crate::sim::cluster::REFUSED_HOST;
+use crate::pretence::REFUSED_HOST;
 use crate::sim::faults::Chance;
 use crate::sim::kinds::named;
 use crate::sim::store::{Id, Objects, Store};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use roadstead::api::my_proxy::agent::REFUSED;
 use roadstead::controllers::my_proxy::desired::unit::{FILE, KEY};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{MISSING, every, is_deleting, nginx_says, set_condition, set_status, text, writer};
+use super::{every, is_deleting, set_condition, set_status, text, writer};
+use crate::pretence::{self, Fate};
 use crate::sim::kinds::named;
 use crate::sim::store::{Id, Store};
 use crate::sim::write;
@@ -109,61 +109,31 @@ impl Known {
     }
 
     fn start(&mut self, store: &mut Store, id: &Id, pod: &Value, mended: bool) -> Duration {
-        let mut status = pod["status"].clone();
-        let container = &pod["spec"]["containers"][0];
-        let name = text(container, "/name").to_owned();
-        let config = mounted(store, pod);
-        if let Some((reason, message)) = obstacle(pod, config.is_some(), mended) {
-            let waiting = json!({"reason": reason, "message": message});
-            status["containerStatuses"] = json!([state(container, json!({"waiting": waiting}), false)]);
-            set_status(store, id, &status);
-            return STEP;
-        }
-        let config = config.unwrap_or_default();
-        let said = nginx_says(&config);
-        let checks = container["command"]
-            .as_array()
-            .is_some_and(|command| command.contains(&json!("--check")));
         let now = store.now();
-        if checks {
-            let (phase, code, message) = match said {
-                Some(message) => ("Failed", i64::from(REFUSED), message),
-                None => ("Succeeded", 0, String::new()),
-            };
-            let reason = if code == 0 { "Completed" } else { "Error" };
-            let ended = json!({"exitCode": code, "reason": reason, "message": message});
-            status["phase"] = json!(phase);
-            status["containerStatuses"] = json!([state(container, json!({"terminated": ended}), false)]);
-            set_status(store, id, &status);
-            return SYNC;
+        let config = mounted(store, pod);
+        let (fate, told) = pretence::start(pod, config.as_deref(), mended, &now);
+        let mut status = pod["status"].clone();
+        for (field, value) in told.as_object().into_iter().flatten() {
+            status[field] = value.clone();
         }
-        assert_eq!(name, "nginx", "what runs in {id:?} is not simulated");
-        if let Some(said) = said {
-            panic!("{id:?} was given a configuration that nginx refuses: {said}");
+        if fate == Fate::Serves {
+            self.loaded = config.map(|config| (config, pod["metadata"]["annotations"][KEY].clone()));
+            let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            for type_ in ["Initialized", "ContainersReady", "Ready"] {
+                set_condition(&mut conditions, type_, "True", "", "", &now);
+            }
+            status["conditions"] = json!(conditions);
+            let [_, a, b, c] = u32::try_from(store.number()).unwrap_or(u32::MAX).to_be_bytes();
+            status["podIP"] = json!(format!("10.{a}.{b}.{c}"));
         }
-        self.loaded = Some((config, pod["metadata"]["annotations"][KEY].clone()));
-        let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        for type_ in ["Initialized", "ContainersReady", "Ready"] {
-            set_condition(&mut conditions, type_, "True", "", "", &now);
-        }
-        status["phase"] = json!("Running");
-        status["conditions"] = json!(conditions);
-        let [_, a, b, c] = u32::try_from(store.number()).unwrap_or(u32::MAX).to_be_bytes();
-        status["podIP"] = json!(format!("10.{a}.{b}.{c}"));
-        status["containerStatuses"] = json!([state(container, json!({"running": {"startedAt": now}}), true)]);
         set_status(store, id, &status);
-        SYNC
+        if fate == Fate::Waits { STEP } else { SYNC }
     }
 
     /// Takes over what is mounted now.
     fn reload(&mut self, store: &Store, pod: &Value) {
         let Some(config) = mounted(store, pod) else { return };
-        if let Some(said) = nginx_says(&config) {
-            panic!(
-                "pod {} was given a configuration that nginx refuses: {said}",
-                self.name
-            );
-        }
+        pretence::give(&self.name, &config);
         self.loaded = Some((config, pod["metadata"]["annotations"][KEY].clone()));
     }
 }
@@ -192,27 +162,4 @@ fn mounted(store: &Store, pod: &Value) -> Option<String> {
         text(volume, "/configMap/name"),
     );
     Some(store.get(&id)?["data"][FILE].as_str()?.to_owned())
-}
-
-/// Why the containers of a pod cannot start.
-fn obstacle(pod: &Value, config: bool, mended: bool) -> Option<(&'static str, String)> {
-    let image = text(pod, "/spec/containers/0/image");
-    let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-    let no_secret = volumes
-        .into_iter()
-        .any(|volume| text(volume, "/secret/secretName").contains(MISSING));
-    match () {
-        () if config && mended => None,
-        () if !config || no_secret => Some(("ContainerCreating", String::new())),
-        () if image.contains(MISSING) => {
-            Some(("ImagePullBackOff", format!("Back-off pulling image \"{image}\"")))
-        }
-        () => None,
-    }
-}
-
-fn state(container: &Value, state: Value, ready: bool) -> Value {
-    json!({
-        "name": container["name"], "image": container["image"], "imageID": "", "ready": ready, "restartCount": 0, "state": state,
-    })
 }

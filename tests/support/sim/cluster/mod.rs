@@ -1,8 +1,5 @@
 //! The rest of a cluster, as small models: the garbage collector, the controllers of Deployments and Jobs, and a kubelet that runs agents
 //! and their nginx. Each looks at what there is and does what is due; what takes time in a cluster takes virtual time here.
-//!
-//! The names in an object say what happens to it: an image whose name contains [`MISSING`] cannot be pulled, a Secret whose name does is
-//! not there, and nginx refuses a configuration in which [`REFUSED_HOST`] stands.
 
 mod agents;
 mod deployment;
@@ -26,18 +23,8 @@ use super::store::{Id, Store};
 use super::write;
 use agents::PlayedAgents;
 
-/// In the name of an image that cannot be pulled, or of a Secret that is not there.
-pub const MISSING: &str = "missing";
-/// An upstream's host because of which nginx refuses a configuration.
-pub const REFUSED_HOST: &str = "refused.example";
 /// How long the controllers take to notice something.
 const REACTION: Duration = Duration::from_millis(50);
-
-/// What nginx says of a configuration; nothing if it accepts it.
-pub fn nginx_says(config: &str) -> Option<String> {
-    let refused = config.contains(REFUSED_HOST);
-    refused.then(|| format!("[emerg] invalid host \"{REFUSED_HOST}\" in /run/roadstead/nginx.conf:42"))
-}
 
 /// What the models remember besides the objects.
 #[derive(Default)]
