@@ -140,6 +140,27 @@ fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value,
     });
 }
 
+/// Found by the mutator: the check's pod waited for it until the deadline of its Job.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_somebody_deletes_holds_nothing_up() {
+    let mut world = World::new(&PROXIES);
+    world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
+    world
+        .until("the candidate is there", |world| {
+            !world.names("ConfigMap").is_empty()
+        })
+        .await;
+    let candidate = world.names("ConfigMap").remove(0);
+    world.people.delete("ConfigMap", &candidate).await.unwrap();
+    let deleted = tokio::time::Instant::now();
+    world.until_object("MyProxy", "edge", "ready", is_ready).await;
+    assert!(
+        deleted.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        deleted.elapsed()
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_proxy_that_is_renamed_keeps_serving() {
     let mut world = World::new(&PROXIES);

@@ -55,7 +55,9 @@ pub fn plan(owner: &Owner<'_>, observed: &Observed, settings: &Settings, now: Ti
         _ => mounted.and_then(|mounted| Unit::read(mounted)),
     };
     let check = match verdict {
-        Verdict::Due { attempt } => Some((&unit, attempt)),
+        Verdict::Due { attempt } => Some((&unit, Some(attempt))),
+        // Its pod waits for the candidate until the deadline, should somebody take that away.
+        Verdict::Running { .. } => Some((&unit, None)),
         _ => None,
     };
     let resources = build(owner, active.as_ref(), check);

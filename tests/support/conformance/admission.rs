@@ -156,7 +156,7 @@ pub async fn what_the_product_sends_comes_back_as_it_was_sent(place: Place) {
         check,
         deployment,
         disruption_budget,
-    } = build(&owner, Some(&unit), Some((&unit, 1)));
+    } = build(&owner, Some(&unit), Some((&unit, Some(1))));
     comes_back::<Service>(&place, service).await;
     comes_back::<ConfigMap>(&place, config_map.unwrap()).await;
     comes_back::<ConfigMap>(&place, candidate.unwrap()).await;

@@ -8,7 +8,7 @@ fn build_all(spec: Value) -> Resources {
     let valid = valid(&proxy);
     let owner = owner_of(&proxy, &valid);
     let unit = Unit::of(&valid, &settings());
-    build(&owner, Some(&unit), Some((&unit, 1)))
+    build(&owner, Some(&unit), Some((&unit, Some(1))))
 }
 
 fn full() -> Value {
@@ -58,7 +58,7 @@ fn without_an_active_configuration_nothing_serves_and_a_check_has_what_it_needs(
     let proxy = proxy("edge", json!({}));
     let valid = valid(&proxy);
     let unit = Unit::of(&valid, &settings());
-    let resources = build(&owner_of(&proxy, &valid), None, Some((&unit, 1)));
+    let resources = build(&owner_of(&proxy, &valid), None, Some((&unit, Some(1))));
     assert!(resources.deployment.is_none() && resources.config_map.is_none());
     assert!(resources.candidate.is_some() && resources.check.is_some());
 }

@@ -57,14 +57,15 @@ pub struct Resources {
     pub disruption_budget: Option<PodDisruptionBudget>,
 }
 
-/// Builds all children: those that serve from the `active` unit, and a check of another one.
-pub fn build(owner: &Owner<'_>, active: Option<&Unit>, check: Option<(&Unit, u32)>) -> Resources {
+/// Builds all children: those that serve from the `active` unit, and a check of another one, whose attempt of this number is to be begun
+/// unless there is one already.
+pub fn build(owner: &Owner<'_>, active: Option<&Unit>, check: Option<(&Unit, Option<u32>)>) -> Resources {
     let secret = active.map_or(&owner.proxy.tls_secret, |unit| &unit.tls_secret);
     Resources {
         service: service::build(owner, secret.is_some()),
         config_map: active.map(|unit| config_map::active(owner, unit)),
         candidate: check.map(|(unit, _)| config_map::candidate(owner, unit)),
-        check: check.map(|(unit, attempt)| check_job::build(owner, unit, attempt)),
+        check: check.and_then(|(unit, attempt)| Some(check_job::build(owner, unit, attempt?))),
         deployment: active.map(|unit| deployment::build(owner, unit)),
         disruption_budget: disruption_budget::build(owner),
     }
