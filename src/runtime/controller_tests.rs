@@ -57,21 +57,46 @@ fn context() -> Context {
     }
 }
 
+/// Conflicts some times, then succeeds.
+struct Recovering {
+    failures: AtomicUsize,
+}
+
+impl Reconciler for Recovering {
+    type Kind = ConfigMap;
+    type Error = Conflict;
+
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Next, Conflict> {
+        let left = self.failures.load(Ordering::SeqCst);
+        self.failures.store(left.saturating_sub(1), Ordering::SeqCst);
+        if left == 0 {
+            return Ok(Next::OnChange);
+        }
+        Err(Conflict { panics: false })
+    }
+}
+
 fn start() -> (Connected<Clumsy>, Arc<AtomicUsize>, Metrics) {
-    let metrics = Metrics::new();
-    let mut object = ConfigMap::default();
-    object.metadata.name = Some("here".into());
-    let (primary, calls) = (Cache::from_iter([object]), Arc::<AtomicUsize>::default());
+    let calls = Arc::<AtomicUsize>::default();
     let reconciler = Clumsy {
         calls: Arc::clone(&calls),
     };
+    let (connected, metrics) = start_with(reconciler);
+    (connected, calls, metrics)
+}
+
+fn start_with<R: Reconciler<Kind = ConfigMap>>(reconciler: R) -> (Connected<R>, Metrics) {
+    let metrics = Metrics::new();
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("here".into());
+    let primary = Cache::from_iter([object]);
     let controller = Controller::new("test", &primary, reconciler).options(ControllerOptions {
         concurrency: 1,
         ..ControllerOptions::default()
     });
     let connected = controller.connect(&RuntimeMetrics::register(&metrics));
     tokio::spawn(connected.work(context()));
-    (connected, calls, metrics)
+    (connected, metrics)
 }
 
 fn value(metrics: &Metrics, name: &str) -> u64 {
@@ -111,4 +136,16 @@ async fn a_conflict_that_lasts_is_a_failure() {
     assert_eq!(errors(), 0, "one now and then is none");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(errors() > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_ends_the_back_off() {
+    let failures = AtomicUsize::new(5);
+    let (connected, metrics) = start_with(Recovering { failures });
+    let (queue, key) = (&connected.shared.queue, ObjectKey::cluster("here"));
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(queue.failures(&key) > 1);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(value(&metrics, "controller_runtime_active_workers"), 0);
+    assert_eq!(queue.failures(&key), 0, "the next failure is a first one");
 }
