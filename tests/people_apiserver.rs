@@ -1,10 +1,25 @@
-//! Proxies at a real API server that become ready by themselves, as people see them: Kubernetes' own controllers run their Deployments and
-//! Jobs, and a played kubelet the pods of those.
+//! What people do at a real API server, and what comes of it by itself: Kubernetes' own controllers run Deployments and Jobs, and a played
+//! kubelet the pods of those.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 #[path = "support/apiserver.rs"]
 mod apiserver;
+#[path = "support/cases.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod cases;
+#[path = "support/greeter_world.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod greeter_world;
+#[path = "support/life.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod life;
+#[path = "support/mutator.rs"]
+mod mutator;
+#[path = "../examples/greeter/operator/mod.rs"]
+mod operator;
+#[path = "support/people.rs"]
+mod people;
 #[path = "support/played_agents.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod played_agents;
@@ -12,12 +27,18 @@ mod played_agents;
 mod played_kubelet;
 #[path = "support/pretence.rs"]
 mod pretence;
+#[path = "support/proxy_world.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod proxy_world;
+#[path = "support/real_ground.rs"]
+mod real_ground;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
-#[path = "support/proxy_world.rs"]
-#[allow(dead_code, reason = "each binary uses what it needs of this")]
-mod world;
+#[path = "support/sim/mod.rs"]
+mod sim;
+#[path = "support/subjects/mod.rs"]
+mod subjects;
 
 use std::sync::Arc;
 
@@ -26,11 +47,13 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use mutator::Ground;
 use played_kubelet::PlayedKubelet;
 use pretence::{MISSING, REFUSED_HOST, nginx_says};
+use proxy_world::{LIMIT, World, condition, is_ready, spec};
 use roadstead::api::my_proxy::MyProxy;
 use serde_json::{Value, json};
-use world::{LIMIT, World, condition, is_ready, spec};
+use sim::faults::Chance;
 
 /// A namespace with an operator, controllers and a kubelet.
 async fn living(namespace: &str) -> (World, PlayedKubelet) {
@@ -142,4 +165,33 @@ async fn a_proxy_whose_image_is_missing_says_so_and_heals_once_it_is_there() {
         assert_eq!(pods.unwrap().containers[0].image.as_ref(), Some(&image));
     }
     kubelet.is_well();
+}
+
+/// As in the simulations, which cannot be replayed here: only the actions are the same for the same seed.
+async fn people_do_anything(mut ground: impl Ground, count: usize) {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap());
+    println!("the same actions: SEED={seed} cargo test --test people_apiserver");
+    // Nothing is missing: a check that waits for something is repeated after minutes, which a test above and the simulations have.
+    ground.mend();
+    let mut strangers = mutator::Strangers::new();
+    for action in mutator::draw(ground.subject(), &mut Chance::new(seed), count) {
+        println!("{action:?}");
+        mutator::act(&mut ground, &mut strangers, &action).await;
+    }
+    mutator::all_comes_right(&mut ground, strangers).await;
+    mutator::all_goes(&mut ground).await;
+}
+
+#[rstest::rstest]
+#[case("people-1")]
+#[case("people-2")]
+#[tokio::test]
+async fn whatever_people_do_to_proxies_is_told_or_brought_about(#[case] namespace: &str) {
+    people_do_anything(real_ground::of_proxies(namespace).await, 75).await;
+}
+
+#[tokio::test]
+async fn whatever_people_do_to_greetings_is_brought_about() {
+    people_do_anything(real_ground::of_greetings("people-3").await, 200).await;
 }

@@ -64,7 +64,7 @@ pub enum Action {
         seconds: i64,
     },
     Wait {
-        seconds: u64,
+        seconds: u32,
     },
 }
 
@@ -74,10 +74,12 @@ pub trait Ground {
     fn people(&self) -> &People;
     /// What there is in the namespace.
     async fn look(&self) -> Objects;
-    async fn wait(&mut self, seconds: u64);
+    async fn wait(&mut self, seconds: u32);
     /// Waits until `holds` says yes of what there is.
     async fn until(&mut self, what: &str, holds: impl Fn(&Objects) -> bool);
     async fn restart_operator(&mut self);
+    /// Waits until nothing happens; an operator that starts anew writes nothing then.
+    async fn nothing_is_left_to_write(&mut self);
     /// Sets the operator's clock forward, or back.
     fn set_clock(&mut self, seconds: i64);
     /// Has what was missing be there from now on.
@@ -124,7 +126,7 @@ fn one(subject: &Subject, chance: &mut Chance) -> Action {
         },
         16 => Action::RestartOperator,
         _ => Action::Wait {
-            seconds: chance.below(40),
+            seconds: u32::try_from(chance.below(40)).unwrap_or(0),
         },
     }
 }
@@ -217,9 +219,16 @@ async fn child(ground: &impl Ground, nth: usize) -> Option<Id> {
     Some((*children.get(nth.checked_rem(children.len())?)?).clone())
 }
 
-/// Nobody does anything any more: each object is well or says why not. What nobody owns is as it was made, and goes.
-pub async fn all_is_told(ground: &mut impl Ground, strangers: Strangers) {
+/// Nobody does anything any more, and all that has to be true then is.
+pub async fn all_comes_right(ground: &mut impl Ground, strangers: Strangers) {
     ground.mend();
+    all_is_told(ground, strangers).await;
+    all_gets_well(ground).await;
+    ground.nothing_is_left_to_write().await;
+}
+
+/// Each object is well or says why not. What nobody owns is as it was made, and goes.
+async fn all_is_told(ground: &mut impl Ground, strangers: Strangers) {
     for kind in ground.subject().kinds {
         for name in kind.names() {
             let what = format!("{} {name} is well, says why not, or is gone", kind.name());
@@ -252,7 +261,7 @@ pub async fn all_is_told(ground: &mut impl Ground, strangers: Strangers) {
 }
 
 /// Every object gets a spec with which it is well, and is.
-pub async fn all_gets_well(ground: &mut impl Ground) {
+async fn all_gets_well(ground: &mut impl Ground) {
     let objects = ground.look().await;
     for kind in ground.subject().kinds {
         for name in kind.names() {

@@ -6,18 +6,24 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::sim::kinds::{KINDS, named};
+use crate::sim::kinds::{KINDS, Kind, named};
 use crate::sim::store::{Id, Objects};
+use crate::subjects::Subject;
 
 pub struct People {
+    subject: &'static Subject,
     client: Client,
     namespace: String,
 }
 
 impl People {
-    pub fn of(client: Client, namespace: &str) -> Self {
-        let namespace = namespace.to_owned();
-        Self { client, namespace }
+    /// Those who use this operator in this namespace.
+    pub fn of(subject: &'static Subject, client: Client, namespace: &str) -> Self {
+        Self {
+            subject,
+            client,
+            namespace: namespace.to_owned(),
+        }
     }
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {
@@ -48,10 +54,14 @@ impl People {
         self.api(kind).delete(name, &params).await.map(drop)
     }
 
-    /// Every object of a modelled kind in the namespace; what is only said about them is left out.
+    /// Every object in the namespace that may concern them; what is only said about objects is left out.
     pub async fn look(&self) -> kube::Result<Objects> {
         let mut objects = Objects::new();
-        for kind in KINDS.iter().filter(|kind| !kind.is("Event") && !kind.is("Lease")) {
+        let concerns = |kind: &&Kind| {
+            let theirs = self.subject.kinds.iter().any(|known| kind.is(known.name()));
+            theirs || (kind.decode.is_some() && !kind.is("Event") && !kind.is("Lease"))
+        };
+        for kind in KINDS.iter().filter(concerns) {
             for object in self.api(kind.kind).list(&ListParams::default()).await? {
                 let mut object = json!(object);
                 object["apiVersion"] = json!(kind.api_version());

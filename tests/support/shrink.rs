@@ -99,9 +99,7 @@ async fn play(subject: &'static Subject, actions: &[Action]) {
         mutator::act(&mut world, &mut strangers, action).await;
         world.watch_over();
     }
-    mutator::all_is_told(&mut world, strangers).await;
-    mutator::all_gets_well(&mut world).await;
-    oracles::a_further_reconcile_writes_nothing(&mut world).await;
+    mutator::all_comes_right(&mut world, strangers).await;
     for kind in subject.kinds {
         for name in world.names(kind.name()) {
             kind.says_what_is(&world, &name);

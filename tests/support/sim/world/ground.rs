@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::World;
+use super::{World, oracles};
 use crate::mutator::Ground;
 use crate::people::People;
 use crate::sim::store::Objects;
@@ -23,8 +23,8 @@ impl Ground for World {
         self.sim.with(|store| store.objects().clone())
     }
 
-    async fn wait(&mut self, seconds: u64) {
-        sleep(Duration::from_secs(seconds)).await;
+    async fn wait(&mut self, seconds: u32) {
+        sleep(Duration::from_secs(seconds.into())).await;
     }
 
     async fn until(&mut self, what: &str, holds: impl Fn(&Objects) -> bool) {
@@ -33,6 +33,10 @@ impl Ground for World {
 
     async fn restart_operator(&mut self) {
         self.crash();
+    }
+
+    async fn nothing_is_left_to_write(&mut self) {
+        oracles::a_further_reconcile_writes_nothing(self).await;
     }
 
     fn set_clock(&mut self, seconds: i64) {

@@ -77,7 +77,7 @@ impl World {
         Self {
             subject,
             cluster: Cluster::start(&sim),
-            people: People::of(sim.client("user"), NAMESPACE),
+            people: People::of(subject, sim.client("user"), NAMESPACE),
             sim,
             operator: None,
             crashed: None,
