@@ -140,6 +140,30 @@ fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value,
     });
 }
 
+/// Found by the mutator: the time in the Job was compared with the operator's own.
+#[tokio::test(start_paused = true)]
+async fn an_operator_whose_clock_is_wrong_repeats_a_check_in_time() {
+    let mut world = World::new(&PROXIES);
+    world.set_clock(-3600);
+    let mut lacking = spec(80);
+    lacking["image"] = json!("nginx-missing:1");
+    world.people.create("MyProxy", "edge", lacking).await.unwrap();
+    let has_failed = |job: &Value| condition(job, "Failed")["status"] == "True";
+    world
+        .until("the check has failed", |world| {
+            world.list("Job").iter().any(has_failed)
+        })
+        .await;
+    world.cluster.mend();
+    let mended = tokio::time::Instant::now();
+    world.until_object("MyProxy", "edge", "ready", is_ready).await;
+    assert!(
+        mended.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        mended.elapsed()
+    );
+}
+
 /// Found by the mutator: the check's pod waited for it until the deadline of its Job.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_somebody_deletes_holds_nothing_up() {

@@ -64,3 +64,47 @@ pub(super) async fn delete<K: Object>(
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+    use rstest::rstest;
+    use serde_json::json;
+    use std::convert::Infallible;
+
+    /// A client whose requests are all answered so.
+    fn answered(code: u16, reason: &'static str) -> Client {
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason});
+            let answer = Response::builder()
+                .status(code)
+                .body(Full::new(bytes::Bytes::from(status.to_string())));
+            async move { Ok::<_, Infallible>(answer.unwrap()) }
+        });
+        Client::new(service, "ns")
+    }
+
+    #[rstest]
+    #[case(200, "", Some(true))]
+    #[case(404, "NotFound", Some(false))]
+    #[case(409, "Conflict", None)]
+    #[tokio::test]
+    async fn what_is_gone_need_not_be_deleted(
+        #[case] code: u16,
+        #[case] reason: &'static str,
+        #[case] expected: Option<bool>,
+    ) {
+        let key = ObjectKey {
+            namespace: Some("ns".into()),
+            name: "a".into(),
+        };
+        let deleted = delete::<ConfigMap>(&answered(code, reason), &key, &DeleteParams::default()).await;
+        assert_eq!(deleted.ok(), expected);
+        let found = get::<ConfigMap>(&answered(code, reason), &key).await;
+        assert_eq!(found.is_ok_and(|found| found.is_none()), code == 404);
+    }
+}

@@ -114,13 +114,14 @@ pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
 }
 
 /// What happened before has left no trace: a new cluster that is given the same specs comes to the same state. But for a child from which
-/// somebody took the operator's label when it was wanted no more: that is nobody's until its owner goes.
+/// somebody took the operator's label when it was wanted no more: that, and the pod of such a Job, is nobody's until its owner goes.
 pub async fn is_as_if_new(world: &World) {
     let mut is = snapshot::take(world);
-    is.retain(|_, object| {
+    is.retain(|key, object| {
         let children = ["ConfigMap", "Service", "Deployment", "Job", "PodDisruptionBudget"];
         let label = &object["metadata"]["labels"]["app.kubernetes.io/managed-by"];
-        !label.is_null() || !children.iter().any(|kind| object["kind"] == *kind)
+        let is_child = children.iter().any(|kind| object["kind"] == *kind);
+        (!label.is_null() || !is_child) && !key.starts_with("Pod of Job")
     });
     let mut new = World::new(world.subject);
     for kind in world.subject.kinds {

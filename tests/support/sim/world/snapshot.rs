@@ -18,8 +18,10 @@ pub fn take(world: &World) -> Snapshot {
         for (id, object) in objects {
             let mut key = format!("{} {}/{}", id.kind, id.namespace, id.name);
             if id.kind == "Pod" {
-                let alike = snapshot.keys().filter(|key| key.starts_with("Pod ")).count();
-                key = format!("Pod {alike}");
+                let owner = &object["metadata"]["ownerReferences"][0]["kind"];
+                let of = format!("Pod of {} ", owner.as_str().unwrap_or_default());
+                let alike = snapshot.keys().filter(|key| key.starts_with(&of)).count();
+                key = format!("{of}{alike}");
             }
             snapshot.insert(key, essence(object));
         }
