@@ -172,14 +172,15 @@ async fn people_do_anything(mut ground: impl Ground, count: usize) {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap());
     println!("the same actions: SEED={seed} cargo test --test people_apiserver");
-    // Nothing is missing: a check that waits for something is repeated after minutes, which a test above and the simulations have.
+    // A check that waits for something is repeated after minutes, which a test above and the simulations have: nothing is missing here.
     ground.mend();
     let mut strangers = mutator::Strangers::new();
     for action in mutator::draw(ground.subject(), &mut Chance::new(seed), count) {
         println!("{action:?}");
         mutator::act(&mut ground, &mut strangers, &action).await;
     }
-    mutator::all_comes_right(&mut ground, strangers).await;
+    mutator::all_is_told(&mut ground, strangers).await;
+    mutator::all_gets_well(&mut ground).await;
     mutator::all_goes(&mut ground).await;
 }
 

@@ -259,9 +259,9 @@ pub async fn within(limit: Duration, what: &str, mut done: impl AsyncFnMut() -> 
     }
 }
 
-/// The folder with etcd and kube-apiserver: `KUBEBUILDER_ASSETS`, else where the local cluster has them.
+/// The folder with etcd, kube-apiserver and, where it is needed, kube-controller-manager: `KUBEBUILDER_ASSETS`, else where the local cluster has them.
 fn assets() -> PathBuf {
-    const REMEDY: &str = "run 'hack/cluster/cluster programs', or set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver";
+    const REMEDY: &str = "run 'hack/cluster/cluster programs', or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver and kube-controller-manager";
     let folder = std::env::var_os("KUBEBUILDER_ASSETS")
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from);

@@ -27,6 +27,12 @@ impl Course {
         }
         self.taken.push(snapshot);
     }
+
+    /// The state has to be again as it was so many steps before.
+    pub fn is_as_before(&self, steps: usize, what: &str) {
+        let last = self.taken.len() - 1;
+        snapshot::assert_same(&self.taken[last - steps], &self.taken[last], what);
+    }
 }
 
 /// Lived once, and remembered.

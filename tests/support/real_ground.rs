@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::apiserver::ApiServer;
+use crate::apiserver::{ApiServer, within};
 use crate::greeter_world;
-use crate::mutator::Ground;
+use crate::mutator::{Ground, of_people};
 use crate::people::People;
 use crate::played_kubelet::PlayedKubelet;
 use crate::proxy_world;
+use crate::running::Running;
 use crate::sim::store::Objects;
 use crate::subjects::Subject;
 use crate::subjects::greeter::GREETER;
@@ -27,8 +28,7 @@ const SECOND: Duration = Duration::from_millis(100);
 pub trait Inhabited {
     async fn restart(&mut self);
     async fn until_quiet(&self);
-    /// How much the operator has written since it started.
-    fn writes(&self) -> u64;
+    fn operator(&self) -> &Running;
 }
 
 impl Inhabited for proxy_world::World {
@@ -40,8 +40,8 @@ impl Inhabited for proxy_world::World {
         self.until_quiet().await;
     }
 
-    fn writes(&self) -> u64 {
-        self.operator.writes()
+    fn operator(&self) -> &Running {
+        &self.operator
     }
 }
 
@@ -54,8 +54,8 @@ impl Inhabited for greeter_world::World {
         self.until_quiet().await;
     }
 
-    fn writes(&self) -> u64 {
-        self.operator.writes()
+    fn operator(&self) -> &Running {
+        &self.operator
     }
 }
 
@@ -133,8 +133,13 @@ impl<W: Inhabited> Ground for RealGround<W> {
     async fn nothing_is_left_to_write(&mut self) {
         self.world.until_quiet().await;
         self.world.restart().await;
+        let objects = u64::try_from(of_people(self.subject, &self.look().await).count()).unwrap_or(u64::MAX);
+        within(LIMIT, "the new operator has looked at everything", async || {
+            self.world.operator().reconciles() >= objects
+        })
+        .await;
         self.world.until_quiet().await;
-        assert_eq!(self.world.writes(), 0, "written without need");
+        assert_eq!(self.world.operator().writes(), 0, "written without need");
     }
 
     /// Operators go by the API server's, which nobody sets.

@@ -1,16 +1,30 @@
 //! An operator that runs in the test's own process, and what its metrics tell of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::FutureExt as _;
 use roadstead::runtime::manager::{Manager, ManagerError};
 use roadstead::telemetry::metrics::Metrics;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+/// How long an operator may take to end in order.
+const END: Duration = Duration::from_secs(60);
+
+/// Cut off when it is dropped.
 pub struct Running {
     metrics: Arc<Metrics>,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<Result<(), ManagerError>>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.abort();
+        }
+    }
 }
 
 impl Running {
@@ -31,8 +45,23 @@ impl Running {
     pub async fn stop(&mut self) {
         if let (Some(stop), Some(running)) = (self.stop.take(), self.running.take()) {
             let _ = stop.send(());
-            running.await.unwrap().unwrap();
+            let ended = tokio::time::timeout(END, running).await;
+            ended
+                .expect("an end in time")
+                .expect("no panic")
+                .expect("a good end");
         }
+    }
+
+    /// How it ended, if it has by itself; told once.
+    ///
+    /// # Panics
+    /// When it ended by a panic.
+    pub fn ended(&mut self) -> Option<Result<(), ManagerError>> {
+        let running = self.running.as_mut().filter(|running| running.is_finished())?;
+        let ended = running.now_or_never()?;
+        self.running = None;
+        Some(ended.expect("no panic"))
     }
 
     /// How many requests it sent that could have changed something.
@@ -52,6 +81,11 @@ impl Running {
     /// How often it reconciled.
     pub fn reconciles(&self) -> u64 {
         self.sum("controller_runtime_reconcile_total{", |_| true)
+    }
+
+    /// How many reconciles panicked.
+    pub fn panics(&self) -> u64 {
+        self.sum("controller_runtime_reconcile_panics_total{", |_| true)
     }
 
     /// How many reconciles failed.

@@ -128,7 +128,7 @@ where
             let started = Instant::now();
             let exchange = async {
                 let response = while_permitted(sent, fence).await?;
-                shared.time.hear(response.headers());
+                shared.time.hear(response.headers(), started.elapsed());
                 if is_watch {
                     Ok(response.map(Either::Right))
                 } else {

@@ -4,6 +4,7 @@
 //! not at all; so what a controller calls now is the time that the API server writes into its answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::DATE;
@@ -13,7 +14,8 @@ use tokio::time::Instant;
 
 use crate::runtime::clock::Clock;
 
-/// An answer says its time in whole seconds and has been under way: within this distance it says nothing new, and the time goes on evenly.
+/// An answer says its time in whole seconds, and several API servers say it each by its own clock: within this distance an answer says nothing
+/// new, and the time goes on evenly.
 const ROUGH: SignedDuration = SignedDuration::from_secs(2);
 
 /// What time it is at the API server: by the `Date` of its answers and, between them, by the monotonic clock. Clones learn together.
@@ -23,16 +25,19 @@ pub struct ServerTime {
 }
 
 impl ServerTime {
-    /// Learns from the headers of an answer. One without a date, or with one that cannot be read, teaches nothing.
-    pub fn hear(&self, headers: &HeaderMap) {
+    /// Learns from the headers of an answer that took this long, any part of which may have been its way back. One without a date, or with
+    /// one that cannot be read, teaches nothing.
+    pub fn hear(&self, headers: &HeaderMap, took: Duration) {
         let date = headers.get(DATE).and_then(|date| date.to_str().ok());
         let Some(said) = date.and_then(|date| DateTimeParser::new().parse_timestamp(date).ok()) else {
             return;
         };
-        if self
-            .now()
-            .is_none_or(|known| known.duration_since(said).abs() > ROUGH)
-        {
+        let took = SignedDuration::try_from(took).unwrap_or(SignedDuration::MAX);
+        let fits = |known: Timestamp| {
+            let ahead = known.duration_since(said);
+            -ROUGH <= ahead && ahead <= took.saturating_add(ROUGH)
+        };
+        if !self.now().is_some_and(fits) {
             *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some((said, Instant::now()));
         }
     }
@@ -70,7 +75,7 @@ mod tests {
         let time = ServerTime::default();
         let clock = time.clock(Clock::starting_at("2020-01-01T00:00:00Z".parse().unwrap()));
         assert_eq!(shown(&clock), "2020-01-01T00:00:00Z");
-        time.hear(&answer("Sat, 21 Nov 2026 08:49:37 GMT"));
+        time.hear(&answer("Sat, 21 Nov 2026 08:49:37 GMT"), Duration::ZERO);
         assert_eq!(shown(&clock), "2026-11-21T08:49:37Z");
         tokio::time::advance(Duration::from_millis(2500)).await;
         for nothing_new in [
@@ -78,10 +83,10 @@ mod tests {
             "Sat, 21 Nov 2026 08:49:41 GMT",
             "soon",
         ] {
-            time.hear(&answer(nothing_new));
+            time.hear(&answer(nothing_new), Duration::ZERO);
             assert_eq!(shown(&clock), "2026-11-21T08:49:39.5Z");
         }
-        time.hear(&HeaderMap::new());
+        time.hear(&HeaderMap::new(), Duration::ZERO);
         assert_eq!(shown(&clock), "2026-11-21T08:49:39.5Z");
     }
 
@@ -90,8 +95,18 @@ mod tests {
         let time = ServerTime::default();
         let clock = time.clock(Clock::system());
         for date in ["Sat, 21 Nov 2026 08:49:37 GMT", "Sat, 21 Nov 2026 07:00:00 GMT"] {
-            time.hear(&answer(date));
+            time.hear(&answer(date), Duration::ZERO);
         }
         assert_eq!(shown(&clock), "2026-11-21T07:00:00Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_was_long_under_way_does_not_put_the_clock_back() {
+        let time = ServerTime::default();
+        let clock = time.clock(Clock::system());
+        time.hear(&answer("Sat, 21 Nov 2026 08:49:37 GMT"), Duration::ZERO);
+        tokio::time::advance(Duration::from_secs(20)).await;
+        time.hear(&answer("Sat, 21 Nov 2026 08:49:40 GMT"), Duration::from_secs(17));
+        assert_eq!(shown(&clock), "2026-11-21T08:49:57Z");
     }
 }

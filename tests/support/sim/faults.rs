@@ -195,12 +195,12 @@ impl FromStr for At {
     }
 }
 
-/// Has something happen to one write of an operator; those of its lease do not count. The second of the pair says when it has stopped.
+/// Has something happen to one write of an operator; those of its lease do not count. The second of the pair says when it has happened.
 pub fn at(at: At) -> (Faults, channel::Receiver<bool>) {
-    let (stopped, told) = channel::channel(false);
+    let (happened, told) = channel::channel(false);
     let mut writes = 0;
     let faults = Faults::new(move |request| {
-        if *stopped.borrow() {
+        if at.stops() && *happened.borrow() {
             return Plan {
                 loss: Loss::Request,
                 ..Plan::default()
@@ -211,9 +211,7 @@ pub fn at(at: At) -> (Faults, channel::Receiver<bool>) {
         if !counts || writes != at.write {
             return Plan::default();
         }
-        if at.stops() {
-            stopped.send_replace(true);
-        }
+        happened.send_replace(true);
         at.plan(request)
     });
     (faults, told)

@@ -66,6 +66,8 @@ pub struct Entry {
     pub verb: Verb,
     pub kind: &'static str,
     pub name: String,
+    /// Whether it was about the status alone.
+    pub status: bool,
     pub summary: String,
     pub body: Value,
     /// What the HTTP answer said.
@@ -149,6 +151,14 @@ impl Sim {
             .clone()
     }
 
+    async fn noting_panics<T>(&self, step: impl Future<Output = T>) -> T {
+        let done = AssertUnwindSafe(step).catch_unwind().await;
+        done.unwrap_or_else(|panic| {
+            self.note_panic(panic.as_ref());
+            std::panic::resume_unwind(panic)
+        })
+    }
+
     fn note_panic(&self, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -181,18 +191,13 @@ impl Sim {
         tower::service_fn(move |request: http::Request<Body>| {
             let (sim, user, faults) = (sim.clone(), user.clone(), faults.clone());
             async move {
-                let server = sim.clone();
-                let exchange = async move {
-                    let request = read(request).await;
-                    let plan = faults.plan(&request);
-                    let send = move |plan: Plan| async move { server.answer(&user, request, &plan).await };
-                    faults::deliver(plan, send).await
+                let request = sim.noting_panics(read(request)).await;
+                let plan = faults.plan(&request);
+                // What arrives is answered though nobody waits for it any more, and a panic in it would go with its task.
+                let send = move |plan: Plan| async move {
+                    sim.noting_panics(sim.answer(&user, request, &plan)).await
                 };
-                let answer = AssertUnwindSafe(exchange).catch_unwind().await;
-                answer.unwrap_or_else(|panic| {
-                    sim.note_panic(panic.as_ref());
-                    std::panic::resume_unwind(panic)
-                })
+                faults::deliver(plan, send).await
             }
         })
     }
@@ -205,7 +210,10 @@ impl Sim {
                 self.note(user, &request, &answer, false);
                 refused(refusal)
             }
-            None if request.verb == Verb::Watch => self.watch(&request, plan.travel),
+            None if request.verb == Verb::Watch => {
+                self.note(user, &request, &Ok(Value::Null), false);
+                self.watch(&request, plan.travel)
+            }
             None => {
                 let before = self.with(|store| store.version());
                 let answer = self.with(|store| handle(store, &request));
@@ -251,6 +259,7 @@ impl Sim {
             verb: request.verb,
             kind: request.kind.kind,
             name: request.name.clone(),
+            status: request.status,
             summary: request.summary(),
             body: if request.verb.is_write() {
                 body.clone()

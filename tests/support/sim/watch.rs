@@ -151,6 +151,8 @@ impl Watch {
                     return Ok(Some((change.at, event)));
                 }
             }
+            // All that there was has been looked at, whatever its kind.
+            self.at = store.version();
             Ok(None)
         })
     }
@@ -175,8 +177,7 @@ impl Watch {
         Some(json!({"type": type_, "object": object}))
     }
 
-    fn bookmark(&mut self) -> Value {
-        self.at = self.at.max(self.sim.with(|store| store.version()));
+    fn bookmark(&self) -> Value {
         json!({"type": "BOOKMARK", "object": {
             "kind": self.kind.kind, "apiVersion": self.kind.api_version(),
             "metadata": {"resourceVersion": self.at.to_string(), "creationTimestamp": null},

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use roadstead::runtime::clock::Clock;
+use roadstead::runtime::manager::ManagerError;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, sleep};
@@ -21,13 +22,18 @@ use super::faults::{Chance, Faults};
 use super::kinds::named;
 use super::store::Id;
 use crate::people::People;
+use crate::running::Running;
 use crate::subjects::Subject;
-pub use operator::{Operator, USER};
+pub use operator::USER;
 
 /// The namespace of the people's objects.
 pub const NAMESPACE: &str = "shop";
 /// How much virtual time anything may take: a check that fails is repeated after 10 minutes at most, a lease expires within 15 s.
-pub const LIMIT: Duration = Duration::from_secs(1800);
+const LIMIT: Duration = Duration::from_secs(900);
+/// The same in bad weather.
+const LIMIT_IN_STORMS: Duration = Duration::from_secs(1800);
+/// The same where nothing is missing and at most one thing goes wrong.
+pub const LIMIT_IN_PEACE: Duration = Duration::from_secs(150);
 /// Nothing more is to come when nothing has happened for so long.
 const QUIET: Duration = Duration::from_secs(30);
 /// The same in bad weather, in which an operator may see nothing for a minute, and wait for half a one before it looks again.
@@ -43,15 +49,16 @@ pub struct World {
     pub sim: Sim,
     pub cluster: Cluster,
     pub people: People,
-    operator: Option<Operator>,
+    operator: Option<Running>,
     crashed: Option<channel::Receiver<bool>>,
     /// Takes the place of an operator that has crashed.
-    standby: Option<Operator>,
+    standby: Option<Running>,
     /// By how many seconds the operator's clock is ahead.
     ahead: Arc<AtomicI64>,
     /// What happens to the requests of an operator that is started again.
     weather: Faults,
     quiet: Duration,
+    pub limit: Duration,
     started: usize,
 }
 
@@ -69,6 +76,7 @@ impl World {
         world.start(&weather, None);
         world.weather = weather;
         world.quiet = QUIET_IN_STORMS;
+        world.limit = LIMIT_IN_STORMS;
         world
     }
 
@@ -85,6 +93,7 @@ impl World {
             ahead: Arc::default(),
             weather: Faults::default(),
             quiet: QUIET,
+            limit: LIMIT,
             started: 0,
         }
     }
@@ -101,7 +110,7 @@ impl World {
     }
 
     /// Starts one more, with `faults` between it and the API server, in whose log its requests are those of `user`.
-    pub fn another(&mut self, user: &str, faults: &Faults) -> Operator {
+    pub fn another(&mut self, user: &str, faults: &Faults) -> Running {
         self.started += 1;
         let instance = format!("{}-{}", self.subject.name, self.started);
         let seconds = Arc::clone(&self.ahead);
@@ -110,7 +119,7 @@ impl World {
             let ahead = SignedDuration::from_secs(seconds.load(Ordering::Relaxed));
             right.now().saturating_add(ahead).unwrap_or(Timestamp::MAX)
         });
-        Operator::start(self, user, &instance, faults, clock)
+        operator::start(self, user, &instance, faults, clock)
     }
 
     /// Sets the operator's clock forward by so many seconds, or back.
@@ -130,7 +139,7 @@ impl World {
     /// Ends the operator in order.
     pub async fn stop(&mut self) {
         self.no_panics();
-        if let Some(operator) = self.operator.take() {
+        if let Some(mut operator) = self.operator.take() {
             operator.stop().await;
         }
     }
@@ -146,7 +155,7 @@ impl World {
     }
 
     fn no_panics(&self) {
-        let panics = self.operator.as_ref().map_or(0, Operator::panics);
+        let panics = self.operator.as_ref().map_or(0, Running::panics);
         assert_eq!(panics, 0, "a reconcile panicked");
     }
 
@@ -155,12 +164,25 @@ impl World {
         self.started
     }
 
-    /// What its pod's kubelet does: an operator that crashed, or gave up, is started again.
+    /// How often the operator that runs has reconciled.
+    pub fn reconciles(&self) -> u64 {
+        self.operator.as_ref().map_or(0, Running::reconciles)
+    }
+
+    /// What its pod's kubelet does: an operator that crashed, or lost its lease in bad weather, is started again. Nothing else ends one.
     fn keep_running(&mut self) {
-        let Some(operator) = &self.operator else { return };
+        let Some(operator) = &mut self.operator else {
+            return;
+        };
         let crashed = self.crashed.as_ref().is_some_and(|crashed| *crashed.borrow());
-        if crashed || operator.has_ended() {
-            self.crash();
+        let ended = operator.ended();
+        if crashed {
+            return self.crash();
+        }
+        match ended {
+            None => {}
+            Some(Err(ManagerError::LeaseLost(_))) if self.quiet == QUIET_IN_STORMS => self.crash(),
+            Some(ended) => panic!("the operator has ended: {ended:?}"),
         }
     }
 
@@ -171,7 +193,7 @@ impl World {
         let panics = self.sim.panics();
         assert!(
             panics.is_empty(),
-            "the API server was asked for what it does not model: {panics:#?}"
+            "the API server panicked: asked for what it does not model, or an invariant is broken: {panics:#?}"
         );
     }
 
@@ -184,8 +206,9 @@ impl World {
         let started = Instant::now();
         while !holds(self) {
             assert!(
-                started.elapsed() < LIMIT,
-                "not within {LIMIT:?} of virtual time: {what}\n{}\n{}\n{}",
+                started.elapsed() < self.limit,
+                "not within {:?} of virtual time: {what}\n{}\n{}\n{}",
+                self.limit,
                 self.of_people(),
                 self.everything(),
                 self.last_writes(30)
