@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// How often something that is waited for is looked at.
 const GLANCE: Duration = Duration::from_millis(500);
 /// What takes a second in a cluster takes so long here.
-const SECOND: Duration = Duration::from_millis(100);
+const SECOND: Duration = Duration::from_millis(40);
 
 /// What the worlds of both operators can do.
 pub trait Inhabited {

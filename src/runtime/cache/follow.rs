@@ -335,16 +335,36 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_of_a_quiet_kind_that_lie_far_apart_do_not_add_up() {
-        let mut follower = Follower {
-            cache: Cache::<ConfigMap>::empty(),
+    async fn a_watch_that_lags_behind_takes_back_nothing_that_an_answer_told() {
+        let mut follower = follower();
+        let told = |version: &str| {
+            serde_json::from_value::<Guarded<ConfigMap>>(json!({
+                "metadata": {"name": "a", "namespace": "ns", "uid": "a", "resourceVersion": version},
+            }))
+            .unwrap()
+        };
+        for (version, known) in [("9", "9"), ("11", "11"), ("10", "11")] {
+            follower.handle(Event::Apply(told(version)));
+            let known_now = follower.cache.in_namespace("ns");
+            assert_eq!(known_now[0].metadata.resource_version.as_deref(), Some(known));
+        }
+    }
+
+    fn follower() -> Follower<ConfigMap> {
+        Follower {
+            cache: Cache::empty(),
             namespace: None,
             jitter: Jitter::named("test"),
             listed: BTreeSet::new(),
             failures: 0,
             last_failure: None,
             was_synced: true,
-        };
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_a_quiet_kind_that_lie_far_apart_do_not_add_up() {
+        let mut follower = follower();
         let error = watcher::Error::NoResourceVersion;
         for _ in 0..10 {
             assert!(follower.failed(&error) < Duration::from_secs(2));
