@@ -169,7 +169,8 @@ impl World {
         self.operator.as_ref().map_or(0, Running::reconciles)
     }
 
-    /// What its pod's kubelet does: an operator that crashed, or lost its lease in bad weather, is started again. Nothing else ends one.
+    /// What its pod's kubelet does: an operator that crashed is started again, and so is one that lost its lease, or could not list everything,
+    /// in bad weather. Nothing else ends one.
     fn keep_running(&mut self) {
         let Some(operator) = &mut self.operator else {
             return;
@@ -181,7 +182,11 @@ impl World {
         }
         match ended {
             None => {}
-            Some(Err(ManagerError::LeaseLost(_))) if self.quiet == QUIET_IN_STORMS => self.crash(),
+            Some(Err(ManagerError::LeaseLost(_) | ManagerError::NotSynced { .. }))
+                if self.quiet == QUIET_IN_STORMS =>
+            {
+                self.crash();
+            }
             Some(ended) => panic!("the operator has ended: {ended:?}"),
         }
     }
