@@ -122,6 +122,10 @@ impl Kind for MyProxy {
     }
 
     fn tampering(&self, child: &str) -> Vec<Value> {
+        if child == "Job" {
+            // See docs/TESTING.md, what this has found.
+            return Vec::new();
+        }
         let mut all = vec![
             json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}),
             json!({"metadata": {"annotations": {"roadstead.dev/applied": null}}}),
