@@ -167,11 +167,10 @@ async fn a_proxy_whose_image_is_missing_says_so_and_heals_once_it_is_there() {
     kubelet.is_well();
 }
 
-/// As in the simulations, which cannot be replayed here: only the actions are the same for the same seed.
-async fn people_do_anything(mut ground: impl Ground, count: usize) {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap());
-    println!("the same actions: SEED={seed} cargo test --test people_apiserver");
+/// As in the simulations, which cannot be replayed here: only the actions are the same for the same seed. `SEED=n` tries others.
+async fn people_do_anything(mut ground: impl Ground, count: usize, seed: u64) {
+    let other = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = other.unwrap_or(seed);
     // A check that waits for something is repeated after minutes, which a test above and the simulations have: nothing is missing here.
     ground.mend();
     let mut strangers = mutator::Strangers::new();
@@ -185,14 +184,14 @@ async fn people_do_anything(mut ground: impl Ground, count: usize) {
 }
 
 #[rstest::rstest]
-#[case("people-1")]
-#[case("people-2")]
+#[case("people-1", 1)]
+#[case("people-2", 2)]
 #[tokio::test]
-async fn whatever_people_do_to_proxies_is_told_or_brought_about(#[case] namespace: &str) {
-    people_do_anything(real_ground::of_proxies(namespace).await, 75).await;
+async fn whatever_people_do_to_proxies_is_told_or_brought_about(#[case] namespace: &str, #[case] seed: u64) {
+    people_do_anything(real_ground::of_proxies(namespace).await, 75, seed).await;
 }
 
 #[tokio::test]
 async fn whatever_people_do_to_greetings_is_brought_about() {
-    people_do_anything(real_ground::of_greetings("people-3").await, 200).await;
+    people_do_anything(real_ground::of_greetings("people-3").await, 200, 3).await;
 }
