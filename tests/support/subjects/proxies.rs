@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use roadstead::controllers::my_proxy::{self, Settings};
 use roadstead::runtime::controller::ControllerOptions;
 use serde_json::{Value, json};
@@ -22,7 +21,7 @@ pub static PROXIES: Subject = Subject {
     register: |manager, agents| {
         my_proxy::register(manager, settings(), Some(agents), ControllerOptions::default());
     },
-    role,
+    role: my_proxy::rules,
     kinds: &[&MyProxy],
     life,
     undisturbed: OnceLock::new(),
@@ -34,10 +33,6 @@ fn settings() -> Settings {
         agent_image: "registry.example/operator:v1".into(),
         cluster_domain: "cluster.local".into(),
     }
-}
-
-fn role() -> Vec<PolicyRule> {
-    my_proxy::rules()
 }
 
 /// The spec of a proxy that leads to this port.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{USER, World, snapshot};
-use crate::mutator::is_all_well;
+use crate::mutator::{is_all_well, of_people};
 use crate::sim::Entry;
 use crate::sim::faults::Faults;
 use crate::sim::kinds::named;
@@ -107,11 +107,8 @@ pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
     world.start(&Faults::default(), None);
     sleep(Duration::from_secs(120)).await;
     let objects = world
-        .subject
-        .kinds
-        .iter()
-        .map(|kind| world.names(kind.name()).len());
-    let objects: usize = objects.sum();
+        .sim
+        .with(|store| of_people(world.subject, store.objects()).count());
     assert!(
         world.reconciles() >= u64::try_from(objects).unwrap_or(u64::MAX),
         "the new operator has not looked at everything"
