@@ -29,10 +29,11 @@ export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(ROADSTEAD_CACHE)/target/$(
 export CLUSTER REGISTRY CONTAINER_TOOL
 
 ROADSTEAD := cargo run --quiet --
-# Which tests need what: an API server, the upstream tools, the local cluster (e2e), or nothing
-API_FILES   := $(wildcard tests/*_apiserver.rs tests/runtime_*.rs) tests/nginx_agent.rs
+# Which tests need what: Kubernetes' own controllers besides an API server, an API server, the upstream tools, the local cluster (e2e), or nothing
+KCM_FILES   := tests/people_apiserver.rs
+API_FILES   := $(filter-out $(KCM_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs
 JUDGE_FILES := tests/opm_judge.rs
-PURE_FILES  := $(filter-out $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
+PURE_FILES  := $(filter-out $(KCM_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
 comma       := ,
 flags        = $(patsubst tests/%.rs,--test %,$(1))
 
@@ -64,6 +65,7 @@ test: ## Every promise once: pure, on a real API server, end to end on the local
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
 	@$(MAKE) --no-print-directory test-api
+	@hack/stage "real controllers" cargo test --quiet $(call flags,$(KCM_FILES))
 	@hack/stage "the local cluster itself" hack/cluster/test/run
 	@hack/stage "end to end"   hack/e2e
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
