@@ -6,17 +6,20 @@
 mod apiserver;
 #[path = "support/conformance/mod.rs"]
 mod conformance;
+#[path = "support/place.rs"]
+mod place;
 
 use apiserver::ApiServer;
-use conformance::Place;
+use place::Place;
 
 #[test]
 fn a_real_api_server_behaves_as_the_simulated_one() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = ApiServer::shared();
     runtime.block_on(server.install_crds());
-    conformance::each(async |namespace| Place {
-        client: server.client().await,
-        namespace: server.namespace(&namespace).await,
+    place::each(conformance::ALL, async |namespace| {
+        let client = server.client().await;
+        let namespace = server.namespace(&namespace).await;
+        (Place { client, namespace }, ())
     });
 }

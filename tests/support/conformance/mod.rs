@@ -13,32 +13,13 @@ mod watching;
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DynamicObject, PostParams};
-use kube::core::ApiResource;
-use kube::{Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
+
+use crate::place::{Place, behaviours};
 
 /// How long a watch may take to tell.
 const LIMIT: Duration = Duration::from_secs(20);
-
-/// Where a behaviour is tried.
-pub struct Place {
-    pub client: Client,
-    pub namespace: String,
-}
-
-type Behaviour = fn(Place) -> BoxFuture<'static, ()>;
-
-/// Lists behaviours with their names.
-macro_rules! behaviours {
-    ($($module:ident :: $name:ident),* $(,)?) => {
-        /// All of them, by name.
-        pub const ALL: &[(&str, Behaviour)] = &[$((stringify!($name), |place| Box::pin($module::$name(place)))),*];
-    };
-}
 
 behaviours![
     objects::a_new_object_gets_what_identifies_it,
@@ -82,6 +63,9 @@ behaviours![
     watching::a_watch_goes_on_from_its_version,
     watching::a_watch_sees_what_leaves_its_selector_as_deleted,
     watching::a_watch_ends_in_time,
+    watching::a_watch_that_asks_for_it_is_told_before_its_end_how_far_it_is,
+    watching::a_watch_that_goes_on_from_a_bookmark_misses_nothing,
+    watching::a_watch_from_what_is_forgotten_is_told_to_begin_anew,
     watching::the_last_finalizer_is_seen_as_a_deletion,
     admission::unknown_fields_are_dropped_and_defaults_filled_in,
     admission::nulls_are_dropped_or_defaulted,
@@ -92,46 +76,6 @@ behaviours![
     admission::what_the_product_sends_comes_back_as_it_was_sent,
     admission::more_requested_than_allowed_is_refused,
 ];
-
-impl Place {
-    pub fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    /// For what a type would not let pass.
-    pub fn raw<K>(&self) -> Api<DynamicObject>
-    where
-        K: Resource<DynamicType = ()>,
-    {
-        Api::namespaced_with(
-            self.client.clone(),
-            &self.namespace,
-            &ApiResource::erase::<K>(&()),
-        )
-    }
-
-    pub async fn create<K>(&self, object: Value) -> kube::Result<DynamicObject>
-    where
-        K: Resource<DynamicType = ()>,
-    {
-        let mut object = object;
-        object["apiVersion"] = json!(K::api_version(&()));
-        object["kind"] = json!(K::kind(&()));
-        let object = serde_json::from_value(object).unwrap();
-        self.raw::<K>().create(&PostParams::default(), &object).await
-    }
-
-    pub async fn config_map(&self, name: &str) -> DynamicObject {
-        let object = json!({"metadata": {"name": name}, "data": {"a": "1"}});
-        self.create::<ConfigMap>(object).await.unwrap()
-    }
-}
 
 /// The code and reason of a refusal.
 pub fn refusal<T: std::fmt::Debug>(outcome: kube::Result<T>) -> (u16, String, String) {
@@ -160,33 +104,4 @@ pub fn a_deployment(name: &str) -> Value {
 
 pub fn a_proxy(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy", "metadata": {"name": name}, "spec": spec})
-}
-
-/// Tries every behaviour at a place of its own, and fails with the names of those that did not hold.
-pub fn each(place: impl AsyncFn(String) -> Place) {
-    let only = std::env::var("BEHAVIOUR").unwrap_or_default();
-    let mut failed = Vec::new();
-    for (name, behaviour) in ALL.iter().filter(|(name, _)| name.contains(&only)) {
-        // A name that a namespace may have.
-        let namespace: String = name.replace('_', "-").chars().take(60).collect();
-        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let place = place(namespace.trim_end_matches('-').to_owned()).await;
-                behaviour(place).await;
-            });
-        }));
-        if attempt.is_err() {
-            failed.push(*name);
-        }
-    }
-    assert!(
-        failed.is_empty(),
-        "of {} behaviours {} do not hold: {failed:#?}",
-        ALL.len(),
-        failed.len()
-    );
 }

@@ -1,6 +1,7 @@
 //! Watches: a cursor in the history, read as fast as its reader reads.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,8 +17,11 @@ use super::selector::Selector;
 use super::status::Refusal;
 use super::store::{Change, Id, Store};
 
-/// How often a watch to which nothing happens is told how far it has got. A real API server does so about once a minute.
+/// How often a watch that asked for bookmarks is told how far it has got: `defaultBookmarkFrequency` in the API server's
+/// `storage/cacher/cacher.go`, which no test of the real one waits for.
 const BOOKMARKS: Duration = Duration::from_secs(60);
+/// How long before its end it is told so once more: `nextBookmarkTime` in `cache_watcher.go`. A shorter watch gets none.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// How the news of one watch travels.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,8 +46,9 @@ struct Watch {
     kind: &'static Kind,
     namespace: Option<String>,
     selector: Selector,
-    bookmarks: bool,
     travel: Travel,
+    /// The newest version when it began.
+    began: u64,
     /// Up to which version it has been told.
     at: u64,
     told: usize,
@@ -52,7 +57,8 @@ struct Watch {
     /// What is told once more.
     again: Option<Value>,
     ends: Instant,
-    next_bookmark: Instant,
+    /// `None` when there is none any more.
+    next_bookmark: Option<Instant>,
     over: bool,
 }
 
@@ -66,22 +72,24 @@ pub fn watch(sim: &Sim, request: &Request, travel: Travel) -> impl Stream<Item =
             request.summary()
         );
     };
+    let ends = Instant::now() + Duration::from_secs(seconds);
+    let bookmarks = request
+        .query
+        .get("allowWatchBookmarks")
+        .is_some_and(|yes| yes == "true");
     let watch = Watch {
         sim: sim.clone(),
         kind: request.kind,
         namespace: request.namespace.clone(),
         selector: request.selector(),
-        bookmarks: request
-            .query
-            .get("allowWatchBookmarks")
-            .is_some_and(|yes| yes == "true"),
         travel,
+        began: sim.with(|store| store.version()),
         at,
         told: 0,
         left_out: BTreeMap::new(),
         again: None,
-        ends: Instant::now() + Duration::from_secs(seconds),
-        next_bookmark: Instant::now() + BOOKMARKS,
+        ends,
+        next_bookmark: next_bookmark(ends).filter(|_| bookmarks),
         over: false,
     };
     unfold(watch, |mut watch| async move {
@@ -90,8 +98,24 @@ pub fn watch(sim: &Sim, request: &Request, travel: Travel) -> impl Stream<Item =
     })
 }
 
+/// When a watch that ends then is told next how far it has got.
+fn next_bookmark(ends: Instant) -> Option<Instant> {
+    let (now, last) = (Instant::now(), ends.checked_sub(LAST_BOOKMARK)?);
+    (last > now).then(|| last.min(now + BOOKMARKS))
+}
+
 impl Watch {
+    /// The next line; none when the watch has ended, also if there would be more to tell.
     async fn next(&mut self) -> Option<Value> {
+        let ends = self.ends;
+        tokio::select! {
+            biased;
+            () = sleep_until(ends) => None,
+            line = self.line() => line,
+        }
+    }
+
+    async fn line(&mut self) -> Option<Value> {
         let mut news = self.sim.news();
         while !self.over {
             if let Some(event) = self.again.take() {
@@ -119,12 +143,21 @@ impl Watch {
                 }
                 Ok(None) => {}
             }
+            let due = self.next_bookmark;
+            let bookmark = async move {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                () = sleep_until(self.ends) => return None,
-                () = sleep_until(self.next_bookmark), if self.bookmarks => {
-                    self.next_bookmark += BOOKMARKS;
-                    return Some(self.bookmark());
+                () = bookmark => {
+                    self.next_bookmark = next_bookmark(self.ends);
+                    // A watch since whose beginning nothing happened knows how far it is (`processInterval` in `cache_watcher.go`).
+                    if self.at > self.began {
+                        return Some(self.bookmark());
+                    }
                 }
                 _ = news.changed() => {}
             }
