@@ -8,6 +8,8 @@ mod apiserver;
 #[path = "support/cases.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod cases;
+#[path = "support/controllers/mod.rs"]
+mod controllers;
 #[path = "support/greeter_world.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod greeter_world;
@@ -20,6 +22,8 @@ mod mutator;
 mod operator;
 #[path = "support/people.rs"]
 mod people;
+#[path = "support/place.rs"]
+mod place;
 #[path = "support/played_agents.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod played_agents;
@@ -48,6 +52,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use mutator::Ground;
+use place::Place;
+use played_agents::PlayedAgents;
 use played_kubelet::PlayedKubelet;
 use pretence::{MISSING, REFUSED_HOST, nginx_says};
 use proxy_world::{LIMIT, World, condition, is_ready, spec};
@@ -165,6 +171,23 @@ async fn a_proxy_whose_image_is_missing_says_so_and_heals_once_it_is_there() {
         assert_eq!(pods.unwrap().containers[0].image.as_ref(), Some(&image));
     }
     kubelet.is_well();
+}
+
+/// As the models of them do in the simulations.
+#[test]
+fn the_real_controllers_behave_as_the_simulated_ones() {
+    let server = ApiServer::shared();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(server.install_crds());
+    server.run_controllers();
+    place::each(controllers::ALL, async |namespace| {
+        let client = server.client().await;
+        let namespace = server.namespace(&namespace).await;
+        let place = Place { client, namespace };
+        let agents = Arc::new(PlayedAgents::new(place.api()));
+        let kubelet = PlayedKubelet::start(place.api(), place.api(), agents);
+        (place, kubelet)
+    });
 }
 
 /// As in the simulations, which cannot be replayed here: only the actions are the same for the same seed. `SEED=n` tries others.

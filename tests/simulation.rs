@@ -6,6 +6,8 @@
 mod cases;
 #[path = "support/conformance/mod.rs"]
 mod conformance;
+#[path = "support/controllers/mod.rs"]
+mod controllers;
 #[path = "support/life.rs"]
 mod life;
 #[path = "support/mutator.rs"]
@@ -33,6 +35,7 @@ use std::time::Duration;
 use place::Place;
 use serde_json::{Value, json};
 use shrink::Deeds;
+use sim::cluster::Cluster;
 use sim::faults::{self, At, Faults, Mishap};
 use sim::kinds::named;
 use sim::store::Id;
@@ -49,6 +52,17 @@ fn the_simulated_api_server_behaves_as_a_real_one() {
         tokio::time::pause();
         let client = sim::Sim::new().client("test");
         (Place { client, namespace }, ())
+    });
+}
+
+/// As `tests/people_apiserver.rs` has it of Kubernetes' own.
+#[test]
+fn the_simulated_controllers_behave_as_the_real_ones() {
+    place::each(controllers::ALL, async |namespace| {
+        tokio::time::pause();
+        let sim = sim::Sim::new();
+        let client = sim.client("test");
+        (Place { client, namespace }, Cluster::start(&sim))
     });
 }
 

@@ -26,6 +26,10 @@ fn each<'a>(at: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Valu
 pub fn defaults(kind: &Kind, object: &mut Value) {
     match kind.kind {
         "Deployment" => deployment(&mut object["spec"]),
+        "ReplicaSet" => {
+            default(&mut object["spec"], "replicas", json!(1));
+            pod(&mut object["spec"]["template"]["spec"]);
+        }
         "Service" => service(&mut object["spec"]),
         "Job" => job(object),
         "Pod" => {
@@ -223,7 +227,7 @@ pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), 
 
 fn immutable(kind: &Kind, old: &Value, new: &Value) -> Option<String> {
     let fixed: &[&str] = match kind.kind {
-        "Deployment" => &["/spec/selector"],
+        "Deployment" | "ReplicaSet" => &["/spec/selector"],
         "Job" => &["/spec/template", "/spec/selector", "/spec/completions"],
         "Service" => &["/spec/clusterIP"],
         "ConfigMap" if old["immutable"] == true => &["/data", "/immutable"],

@@ -1,7 +1,7 @@
 //! The kinds that the product uses, what may be done to them, and how the API server treats each. Whatever is not here panics: a
 //! simulation that guesses would prove nothing.
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
@@ -100,7 +100,7 @@ const CUSTOM: Kind = Kind {
 };
 
 /// Every kind that is modelled.
-pub static KINDS: [Kind; 11] = [
+pub static KINDS: [Kind; 12] = [
     Kind {
         kind: "MyProxy",
         plural: "myproxies",
@@ -126,6 +126,15 @@ pub static KINDS: [Kind; 11] = [
         status: true,
         generation: true,
         decode: Some(typed::<Deployment>),
+        ..PLAIN
+    },
+    Kind {
+        group: "apps",
+        kind: "ReplicaSet",
+        plural: "replicasets",
+        status: true,
+        generation: true,
+        decode: Some(typed::<ReplicaSet>),
         ..PLAIN
     },
     Kind {

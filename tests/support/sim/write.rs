@@ -90,6 +90,7 @@ fn at_birth(store: &mut Store, kind: &Kind, object: &mut Value) {
             object["status"] = json!({"loadBalancer": {}});
         }
         "Pod" => object["status"] = json!({"phase": "Pending", "qosClass": "Burstable"}),
+        "ReplicaSet" if object["status"].is_null() => object["status"] = json!({"replicas": 0}),
         "Deployment" | "Job" | "PodDisruptionBudget" if object["status"].is_null() => {
             object["status"] = json!({})
         }

@@ -281,7 +281,7 @@ pub fn goes_last(name: &'static str) -> impl FnMut(&Store) + Send + 'static {
         if store.get(&Id::new(named("MyProxy"), NAMESPACE, name)).is_none() {
             let mut left = oracles::leftovers(store.objects(), "MyProxy", name);
             // They go with what the operator has deleted.
-            left.retain(|left| !left.starts_with("Pod "));
+            left.retain(|left| !left.starts_with("Pod ") && !left.starts_with("ReplicaSet "));
             assert!(left.is_empty(), "{name} went before {left:?}");
         }
     }

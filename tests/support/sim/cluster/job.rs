@@ -6,13 +6,29 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{controlled, create_pod, delete, every, is_deleting, set_status, text};
+use super::{
+    controlled, counts, create_pod, delete, every, has_ended, holds, is_deleting, is_ready, release,
+    set_status, text,
+};
 use crate::sim::store::{Id, Store};
 
+/// Has a pod stay until it is counted.
+const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 pub fn step(store: &mut Store) {
-    for (id, job) in every(store, "Job") {
-        if !is_deleting(&job) && !is_over(&job) {
-            one(store, &id, &job);
+    let jobs = every(store, "Job");
+    for (id, job) in &jobs {
+        if !is_deleting(job) && !is_over(job) {
+            one(store, id, job);
+        }
+    }
+    for (id, pod) in every(store, "Pod") {
+        let owner = text(&pod, "/metadata/ownerReferences/0/uid");
+        let mut jobs = jobs.iter().filter(|(_, job)| text(job, "/metadata/uid") == owner);
+        // Nobody counts it, or somebody has.
+        let is_free = jobs.all(|(_, job)| is_deleting(job) || decided(job).is_some());
+        if holds(&pod, TRACKING) && is_free {
+            release(store, &id, TRACKING);
         }
     }
 }
@@ -20,7 +36,9 @@ pub fn step(store: &mut Store) {
 /// When the next deadline is over.
 pub fn due(store: &Store) -> Option<Instant> {
     let now = store.clock.now();
-    let open = every(store, "Job").into_iter().filter(|(_, job)| !is_over(job));
+    let open = every(store, "Job")
+        .into_iter()
+        .filter(|(_, job)| decided(job).is_none());
     let left = open
         .filter_map(|(_, job)| deadline(&job))
         .map(|end| end.duration_since(now));
@@ -28,11 +46,19 @@ pub fn due(store: &Store) -> Option<Instant> {
     Some(Instant::now() + left + Duration::from_millis(1))
 }
 
+fn conditions(job: &Value) -> &[Value] {
+    job["status"]["conditions"].as_array().map_or(&[], Vec::as_slice)
+}
+
 fn is_over(job: &Value) -> bool {
-    let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-    conditions
-        .into_iter()
+    conditions(job)
+        .iter()
         .any(|condition| condition["type"] == "Complete" || condition["type"] == "Failed")
+}
+
+/// What is going to come of a Job, once its pods have ended.
+fn decided(job: &Value) -> Option<&Value> {
+    conditions(job).first()
 }
 
 fn deadline(job: &Value) -> Option<Timestamp> {
@@ -46,55 +72,82 @@ fn one(store: &mut Store, id: &Id, job: &Value) {
         job["spec"]["backoffLimit"], 0,
         "Jobs that try again are not simulated: {id:?}"
     );
-    let pods = controlled(store, "Pod", text(job, "/metadata/uid"));
-    if job["status"]["startTime"].is_null() {
-        let mut status = job["status"].clone();
-        status["startTime"] = json!(store.now());
-        set_status(store, id, &status);
-    }
-    if deadline(job).is_some_and(|end| end <= store.clock.now()) {
-        for (pod, _) in pods {
-            delete(store, &pod, "Background", None);
+    let pods = || controlled(store, "Pod", text(job, "/metadata/uid"));
+    let mut present: Vec<Value> = pods().into_iter().map(|(_, pod)| pod).collect();
+    let mut conditions = conditions(job).to_vec();
+    match decided(job) {
+        Some(decided) => {
+            let is_held = |pod: &Value| holds(pod, TRACKING) || (is_deleting(pod) && !has_ended(pod));
+            if !present.iter().any(is_held) {
+                let type_ = if decided["type"] == "SuccessCriteriaMet" {
+                    "Complete"
+                } else {
+                    "Failed"
+                };
+                let (reason, message) = (text(decided, "/reason"), text(decided, "/message"));
+                conditions.push(condition(store, type_, reason, message));
+            }
         }
-        let why = "Job was active longer than specified deadline";
-        return end(store, id, job, Some(("DeadlineExceeded", why)));
-    }
-    let Some((_, pod)) = pods.first() else {
-        create_pod(store, id, job, &[]);
-        return;
-    };
-    match text(pod, "/status/phase") {
-        "Succeeded" => end(store, id, job, None),
-        "Failed" => {
-            let why = "Job has reached the specified backoff limit";
-            end(store, id, job, Some(("BackoffLimitExceeded", why)));
-        }
-        _ => {
-            let status = json!({"startTime": job["status"]["startTime"], "active": 1, "ready": 0});
-            if !job["status"]["startTime"].is_null() && job["status"] != status {
-                set_status(store, id, &status);
+        None => {
+            if present.is_empty() {
+                create_pod(store, id, job, &[TRACKING]);
+            } else if present.iter().any(has_failed) {
+                let why = "Job has reached the specified backoff limit";
+                conditions.push(condition(store, "FailureTarget", "BackoffLimitExceeded", why));
+            } else if deadline(job).is_some_and(|end| end <= store.clock.now()) {
+                for (pod, _) in pods() {
+                    delete(store, &pod, "Background");
+                }
+                let why = "Job was active longer than specified deadline";
+                conditions.push(condition(store, "FailureTarget", "DeadlineExceeded", why));
+            } else if present.iter().any(|pod| pod["status"]["phase"] == "Succeeded") {
+                let why = "Reached expected number of succeeded pods";
+                conditions.push(condition(store, "SuccessCriteriaMet", "CompletionsReached", why));
             }
         }
     }
+    present = controlled(store, "Pod", text(job, "/metadata/uid"))
+        .into_iter()
+        .map(|(_, pod)| pod)
+        .collect();
+    tell(store, id, job, &present, &conditions);
 }
 
-/// Ends a Job, which failed for this reason or did not.
-fn end(store: &mut Store, id: &Id, job: &Value, failure: Option<(&str, &str)>) {
+/// Whether it counts as a failure: also when it is deleted before it has ended.
+fn has_failed(pod: &Value) -> bool {
+    let phase = text(pod, "/status/phase");
+    phase == "Failed" || (is_deleting(pod) && phase != "Succeeded")
+}
+
+fn condition(store: &Store, type_: &str, reason: &str, message: &str) -> Value {
     let now = store.now();
-    let started = job["status"]["startTime"].as_str().unwrap_or(&now).to_owned();
-    let condition = |type_: &str, (reason, message): (&str, &str)| json!({"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now, "lastProbeTime": now});
-    let status = match failure {
-        None => {
-            let why = ("CompletionsReached", "Reached expected number of succeeded pods");
-            json!({
-                "startTime": started, "completionTime": now, "succeeded": 1, "ready": 0,
-                "conditions": [condition("SuccessCriteriaMet", why), condition("Complete", why)],
-            })
-        }
-        Some(why) => json!({
-            "startTime": started, "failed": 1, "ready": 0,
-            "conditions": [condition("FailureTarget", why), condition("Failed", why)],
-        }),
+    json!({
+        "type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now, "lastProbeTime": now,
+    })
+}
+
+fn tell(store: &mut Store, id: &Id, job: &Value, pods: &[Value], conditions: &[Value]) {
+    let number = |is: &dyn Fn(&Value) -> bool| i64::from(pods.iter().any(is));
+    let is = |type_: &str| conditions.iter().any(|condition| condition["type"] == type_);
+    let mut status = counts([
+        ("active", number(&|pod| !is_deleting(pod) && !has_ended(pod))),
+        ("failed", i64::from(is("FailureTarget"))),
+        ("succeeded", i64::from(is("SuccessCriteriaMet"))),
+    ]);
+    status["ready"] = json!(number(&|pod| !is_deleting(pod) && is_ready(pod)));
+    status["terminating"] = json!(number(&|pod| is_deleting(pod) && !has_ended(pod)));
+    status["uncountedTerminatedPods"] = json!({});
+    status["startTime"] = match &job["status"]["startTime"] {
+        Value::Null => json!(store.now()),
+        started => started.clone(),
     };
-    set_status(store, id, &status);
+    if !conditions.is_empty() {
+        status["conditions"] = json!(conditions);
+    }
+    if is("Complete") {
+        status["completionTime"] = json!(store.now());
+    }
+    if status != job["status"] {
+        set_status(store, id, &status);
+    }
 }

@@ -1,11 +1,15 @@
-//! The rest of a cluster, as small models: the garbage collector, the controllers of Deployments and Jobs, and a kubelet that runs agents
-//! and their nginx. Each looks at what there is and does what is due; what takes time in a cluster takes virtual time here.
+//! The rest of a cluster, as small models: the garbage collector, the controllers of Deployments, ReplicaSets and Jobs, and a kubelet that runs
+//! agents and their nginx. Each looks at what there is and does what is due; what takes time in a cluster takes virtual time here.
+//!
+//! `tests/people_apiserver.rs` holds the controllers to what Kubernetes' own do: both pass the list in `tests/support/controllers/`.
 
 mod agents;
 mod deployment;
 mod gc;
 mod job;
 mod kubelet;
+mod replicaset;
+mod rollout;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +34,6 @@ const REACTION: Duration = Duration::from_millis(50);
 #[derive(Default)]
 struct Memory {
     kubelet: kubelet::Kubelet,
-    deployments: deployment::Deployments,
 }
 
 /// The rest of a cluster; it stops when it is dropped.
@@ -117,7 +120,8 @@ async fn run(sim: Sim, memory: Arc<Mutex<Memory>>) {
 fn step(store: &mut Store, memory: &mut Memory) -> Option<Instant> {
     gc::step(store);
     job::step(store);
-    let stalls = deployment::step(store, &mut memory.deployments);
+    let stalls = deployment::step(store);
+    replicaset::step(store);
     let pods = memory.kubelet.step(store);
     [stalls, pods, job::due(store)].into_iter().flatten().min()
 }
@@ -159,18 +163,21 @@ fn every(store: &Store, kind: &str) -> Vec<(Id, Value)> {
     all.map(|(id, object)| (id.clone(), object.clone())).collect()
 }
 
-/// Creates a pod from the template of its owner, with these labels besides.
-fn create_pod(store: &mut Store, owner: &Id, object: &Value, labels: &[(&str, &str)]) {
+/// The reference to the object that controls another one.
+fn controller(owner: &Id, object: &Value) -> Value {
     let kind = owner.kind();
-    let mut pod = object["spec"]["template"].clone();
-    for (label, value) in labels {
-        pod["metadata"]["labels"][*label] = json!(value);
-    }
-    pod["metadata"]["generateName"] = json!(format!("{}-", owner.name));
-    pod["metadata"]["ownerReferences"] = json!([{
+    json!([{
         "apiVersion": kind.api_version(), "kind": kind.kind, "name": owner.name, "uid": object["metadata"]["uid"],
         "controller": true, "blockOwnerDeletion": true,
-    }]);
+    }])
+}
+
+/// Creates a pod from the template of its owner, held by these finalizers.
+fn create_pod(store: &mut Store, owner: &Id, object: &Value, finalizers: &[&str]) {
+    let mut pod = object["spec"]["template"].clone();
+    pod["metadata"]["generateName"] = json!(format!("{}-", owner.name));
+    pod["metadata"]["ownerReferences"] = controller(owner, object);
+    pod["metadata"]["finalizers"] = json!(finalizers);
     let created = write::create(store, named("Pod"), &owner.namespace, &pod, &writer(false));
     created.unwrap_or_else(|refusal| panic!("a pod of {owner:?}: {}", refusal.message));
 }
@@ -184,13 +191,54 @@ fn set_status(store: &mut Store, id: &Id, status: &Value) {
     written.unwrap_or_else(|refusal| panic!("the status of {id:?}: {}", refusal.message));
 }
 
-fn delete(store: &mut Store, id: &Id, policy: &str, grace: Option<i64>) {
-    let mut options = json!({"propagationPolicy": policy});
-    if let Some(grace) = grace {
-        options["gracePeriodSeconds"] = json!(grace);
-    }
+/// Lays a merge patch over an object.
+fn patch(store: &mut Store, id: &Id, patch: &Value) {
+    let patched = write::merge_patch(store, id, patch, false, &writer(false));
+    patched.unwrap_or_else(|refusal| panic!("{id:?}: {}", refusal.message));
+}
+
+/// Takes a finalizer from an object, if that is there.
+fn release(store: &mut Store, id: &Id, finalizer: &str) {
+    let Some(object) = store.get(id) else { return };
+    let held = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    let kept: Vec<&Value> = held.filter(|held| *held != finalizer).collect();
+    let released = json!({"metadata": {"uid": object["metadata"]["uid"], "finalizers": kept}});
+    patch(store, id, &released);
+}
+
+fn holds(object: &Value, finalizer: &str) -> bool {
+    let mut held = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    held.any(|held| held == finalizer)
+}
+
+fn delete(store: &mut Store, id: &Id, policy: &str) {
+    let options = json!({"propagationPolicy": policy});
     let deleted = write::delete(store, id, &options);
     deleted.unwrap_or_else(|refusal| panic!("the deletion of {id:?}: {}", refusal.message));
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+/// Whether none of its containers runs any more, or ever will.
+fn has_ended(pod: &Value) -> bool {
+    ["Succeeded", "Failed"].contains(&text(pod, "/status/phase"))
+}
+
+fn count(value: &Value) -> i64 {
+    value.as_i64().unwrap_or(0)
+}
+
+/// The counts of a status that are there: as in the API, no count is no field.
+fn counts<const N: usize>(counts: [(&str, i64); N]) -> Value {
+    let there = counts.into_iter().filter(|(_, count)| *count > 0);
+    Value::Object(
+        there
+            .map(|(field, count)| (field.to_owned(), json!(count)))
+            .collect(),
+    )
 }
 
 /// Sets or replaces the condition of this type; keeps the time when its status stays.

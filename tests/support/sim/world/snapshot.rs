@@ -14,7 +14,8 @@ pub fn take(world: &World) -> Snapshot {
         let mut snapshot = Snapshot::new();
         let objects = store
             .all()
-            .filter(|(id, _)| !["Lease", "Event"].contains(&id.kind));
+            // Of ReplicaSets those of earlier templates are left.
+            .filter(|(id, _)| !["Lease", "Event", "ReplicaSet"].contains(&id.kind));
         for (id, object) in objects {
             let mut key = format!("{} {}/{}", id.kind, id.namespace, id.name);
             if id.kind == "Pod" {
@@ -43,8 +44,9 @@ fn essence(object: &Value) -> Value {
 
 /// Takes out what is empty, what nobody decides on, and what the mutator writes where it is nobody's business.
 fn forget(value: &mut Value) {
-    const BY_CHANCE: [&str; 16] = [
+    const BY_CHANCE: [&str; 17] = [
         "lastTransitionTime",
+        "lastUpdateTime",
         "lastProbeTime",
         "startedAt",
         "startTime",
