@@ -1,7 +1,7 @@
 //! Deployments whose template stays.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -76,7 +76,7 @@ pub async fn a_new_deployment_tells_how_far_it_is_until_it_is_complete(place: Pl
             "no count is no field: {field}"
         );
     }
-    let progress = history.course(|deployment| said(deployment, "Progressing"));
+    let progress = history.course(|deployment| said(deployment, "Progressing")).await;
     let expected = json!([
         [null, null],
         ["True", "NewReplicaSetCreated"],
@@ -84,14 +84,14 @@ pub async fn a_new_deployment_tells_how_far_it_is_until_it_is_complete(place: Pl
         ["True", "NewReplicaSetAvailable"],
     ]);
     assert_eq!(json!(progress), expected);
-    let available = history.course(|deployment| said(deployment, "Available"));
+    let available = history.course(|deployment| said(deployment, "Available")).await;
     let expected = json!([
         [null, null],
         ["False", "MinimumReplicasUnavailable"],
         ["True", "MinimumReplicasAvailable"],
     ]);
     assert_eq!(json!(available), expected);
-    for (_, deployment) in history.told() {
+    for (_, deployment) in history.told().await {
         let seen = &deployment["status"]["observedGeneration"];
         let [all, updated, ready, available, missing] = numbers(&deployment);
         assert!(seen.is_null() || *seen == json!(1), "{seen}");
@@ -155,12 +155,12 @@ pub async fn scaling_is_no_rollout(place: Place) {
         (1, vec!["MinimumReplicasAvailable"]),
         (0, vec!["MinimumReplicasAvailable"]),
     ] {
-        let before = history.told().len();
+        let before = history.told().await.len();
         place
             .patch::<Deployment>("a", json!({"spec": {"replicas": replicas}}))
             .await;
         until_complete(&place, replicas).await;
-        let told = history.told().split_off(before);
+        let told = history.told().await.split_off(before);
         let mut available: Vec<_> = told
             .iter()
             .map(|(_, told)| condition(told, "Available")["reason"].clone())
@@ -168,7 +168,7 @@ pub async fn scaling_is_no_rollout(place: Place) {
         available.dedup();
         assert_eq!(json!(available), json!(course), "{replicas}");
     }
-    let progress = history.course(|deployment| said(deployment, "Progressing"));
+    let progress = history.course(|deployment| said(deployment, "Progressing")).await;
     assert_eq!(json!(progress), json!([["True", "NewReplicaSetAvailable"]]));
     assert_eq!(place.all::<ReplicaSet>().await.len(), 1);
     place
@@ -208,7 +208,7 @@ pub async fn a_pod_or_a_replica_set_that_goes_comes_back(place: Place) {
         })
         .await;
     until_complete(&place, 2).await;
-    let progress = history.course(|deployment| said(deployment, "Progressing"));
+    let progress = history.course(|deployment| said(deployment, "Progressing")).await;
     assert_eq!(json!(progress), json!([["True", "NewReplicaSetAvailable"]]));
 
     let sets = place.all::<ReplicaSet>().await;
@@ -239,7 +239,14 @@ pub async fn of_too_many_pods_those_that_are_not_ready_go_first(place: Place) {
         .unwrap();
     until_complete(&place, 1).await;
     let ready = present(&place).await;
-    // One that is not even bound to a node, because nobody looks after it that fast.
+    // Without this the next one cannot start.
+    drop(
+        place
+            .api::<ConfigMap>()
+            .delete("config", &DeleteParams::default())
+            .await
+            .unwrap(),
+    );
     place
         .patch::<Deployment>("a", json!({"spec": {"replicas": 2}}))
         .await;
@@ -297,7 +304,7 @@ pub async fn a_deployment_that_is_deleted_in_the_foreground_goes_last(place: Pla
             .map(|(_, object)| version(object))
             .collect::<Vec<_>>()
     };
-    let (pods, deployments) = (gone(pods.told()), gone(deployments.told()));
+    let (pods, deployments) = (gone(pods.told().await), gone(deployments.told().await));
     assert_eq!(
         (pods.len(), deployments.len()),
         (2, 1),

@@ -109,7 +109,7 @@ pub async fn a_job_whose_pod_succeeds_is_complete(place: Place) {
     let pod = the_pod(&place).await;
     assert_eq!(pod["status"]["phase"], "Succeeded");
     assert!(pod["metadata"]["finalizers"].is_null(), "it is counted");
-    let generations = history.course(|job| job["metadata"]["generation"].clone());
+    let generations = history.course(|job| job["metadata"]["generation"].clone()).await;
     assert_eq!(generations, [json!(1)]);
 }
 
@@ -147,7 +147,7 @@ pub async fn a_job_that_takes_too_long_has_failed_and_its_pod_is_gone_by_then(pl
         "Job was active longer than specified deadline",
     );
     place.until_all::<Pod>("gone", <[Value]>::is_empty).await;
-    let (pods, jobs) = (pods.told(), jobs.told());
+    let (pods, jobs) = (pods.told().await, jobs.told().await);
     let (_, ends) = pods.iter().find(|(_, pod)| is_going(pod)).unwrap();
     let gone = pods
         .iter()

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Resource;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use roadstead::controllers::my_proxy::desired::unit::FILE;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -127,13 +127,13 @@ impl Place {
     /// Notes every version of the objects of a kind from now on.
     async fn follow<K: Resource<DynamicType = ()>>(&self) -> History {
         let api = self.raw::<K>();
-        let from = api.list(&ListParams::default()).await.unwrap();
-        let from = from.metadata.resource_version.unwrap();
+        let first = api.list(&ListParams::default()).await.unwrap();
+        let from = first.metadata.resource_version.clone().unwrap();
         let told = Arc::<Mutex<Vec<(bool, Value)>>>::default();
-        let (noted, mut following) = (Arc::clone(&told), JoinSet::new());
+        let (noted, watched, mut following) = (Arc::clone(&told), api.clone(), JoinSet::new());
         following.spawn(async move {
             let params = WatchParams::default();
-            let mut events = api.watch(&params, &from).await.unwrap().boxed();
+            let mut events = watched.watch(&params, &from).await.unwrap().boxed();
             while let Some(event) = events.next().await {
                 let (stays, object) = match event.unwrap() {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => (true, object),
@@ -145,29 +145,70 @@ impl Place {
             }
         });
         History {
+            api,
+            first: first.iter().map(|object| json!(object)).collect(),
             told,
             _following: following,
         }
     }
 }
 
-/// The versions of objects, in their order.
+/// The versions of the objects of a kind, in their order.
 struct History {
+    api: Api<DynamicObject>,
+    /// How they were when it began.
+    first: Vec<Value>,
     told: Arc<Mutex<Vec<(bool, Value)>>>,
     _following: JoinSet<()>,
 }
 
 impl History {
-    /// Whether the object was there still, and it.
-    fn told(&self) -> Vec<(bool, Value)> {
-        self.told.lock().unwrap().clone()
+    /// All until now; whether the object was there still, and it.
+    async fn told(&self) -> Vec<(bool, Value)> {
+        let started = Instant::now();
+        loop {
+            let told = self.told.lock().unwrap().clone();
+            let mut known = self.first.clone();
+            told.iter().for_each(|told| follow(&mut known, told));
+            // The watch may be behind.
+            let present = self.api.list(&ListParams::default()).await.unwrap();
+            let (mut known, mut present): (Vec<_>, Vec<_>) = (
+                known.iter().map(version).collect(),
+                present.iter().map(|object| version(&json!(object))).collect(),
+            );
+            known.sort_unstable();
+            present.sort_unstable();
+            if known == present {
+                return told;
+            }
+            assert!(started.elapsed() < LIMIT, "the watch does not tell all");
+            sleep(GLANCE).await;
+        }
     }
 
     /// What `of` gives for each version, without repetitions.
-    fn course(&self, of: impl Fn(&Value) -> Value) -> Vec<Value> {
-        let mut course: Vec<_> = self.told().iter().map(|(_, object)| of(object)).collect();
+    async fn course(&self, of: impl Fn(&Value) -> Value) -> Vec<Value> {
+        let told = self.told().await;
+        let mut course: Vec<_> = told.iter().map(|(_, object)| of(object)).collect();
         course.dedup();
         course
+    }
+
+    /// What `of` gives for all objects at each time.
+    async fn over_time(&self, of: impl Fn(&[Value]) -> u64) -> Vec<u64> {
+        let (mut present, told) = (self.first.clone(), self.told().await);
+        let mut at = |told| {
+            follow(&mut present, told);
+            of(&present)
+        };
+        told.iter().map(&mut at).collect()
+    }
+}
+
+fn follow(present: &mut Vec<Value>, (stays, object): &(bool, Value)) {
+    present.retain(|known| name_of(known) != name_of(object));
+    if *stays {
+        present.push(object.clone());
     }
 }
 
