@@ -8,6 +8,8 @@ mod apiserver;
 mod conformance;
 #[path = "support/place.rs"]
 mod place;
+#[path = "support/sample_proxy.rs"]
+mod sample_proxy;
 
 use apiserver::ApiServer;
 use place::Place;

@@ -11,6 +11,8 @@ mod played_agents;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
+#[path = "support/sample_proxy.rs"]
+mod sample_proxy;
 #[path = "support/proxy_world.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod world;

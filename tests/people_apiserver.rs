@@ -39,6 +39,8 @@ mod real_ground;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
+#[path = "support/sample_proxy.rs"]
+mod sample_proxy;
 #[path = "support/sim/mod.rs"]
 mod sim;
 #[path = "support/subjects/mod.rs"]
@@ -210,7 +212,10 @@ async fn people_do_anything(mut ground: impl Ground, count: usize, seed: u64) {
 #[case("people-1", 1)]
 #[case("people-2", 2)]
 #[tokio::test]
-async fn whatever_people_do_to_proxies_is_told_or_brought_about(#[case] namespace: &str, #[case] seed: u64) {
+async fn whatever_people_do_to_proxies_is_told_or_brought_about(
+    #[case] namespace: &'static str,
+    #[case] seed: u64,
+) {
     people_do_anything(real_ground::of_proxies(namespace).await, 75, seed).await;
 }
 

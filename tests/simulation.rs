@@ -23,6 +23,8 @@ mod pretence;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
+#[path = "support/sample_proxy.rs"]
+mod sample_proxy;
 #[path = "support/shrink.rs"]
 mod shrink;
 #[path = "support/sim/mod.rs"]

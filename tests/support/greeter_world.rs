@@ -212,7 +212,7 @@ async fn install(server: &ApiServer) {
 }
 
 /// The sample operator, running in this process.
-async fn start(namespace: &str, election: bool) -> Running {
+pub async fn start(namespace: &str, election: bool) -> Running {
     let metrics = Arc::new(Metrics::new());
     let runtime_metrics = RuntimeMetrics::register(&metrics);
     let mut config = ApiServer::shared().config().await;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::apiserver::{ApiServer, within};
 use super::played_agents::{PlayedAgents, ready_at};
 use super::running::Running;
+use super::sample_proxy::settings;
+pub use super::sample_proxy::{condition, spec};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
@@ -15,8 +17,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use roadstead::api::my_proxy::MyProxy;
+use roadstead::controllers::my_proxy;
 use roadstead::controllers::my_proxy::agents::HttpAgents;
-use roadstead::controllers::my_proxy::{self, Settings};
 use roadstead::runtime::backoff::Backoff;
 use roadstead::runtime::client::Clients;
 use roadstead::runtime::controller::ControllerOptions;
@@ -30,25 +32,6 @@ use tokio::sync::OnceCell;
 
 /// How long anything may take.
 pub const LIMIT: Duration = Duration::from_secs(30);
-
-pub fn spec(port: u16) -> Value {
-    json!({
-        "replicas": 2,
-        "upstreams": [{"name": "up", "servers": [{"host": "backend", "port": port}]}],
-        "routes": [{"path": "/", "upstream": "up"}],
-    })
-}
-
-pub fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
-    let conditions = status["conditions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .find(|condition| condition["type"] == type_)
-        .unwrap_or(&Value::Null)
-}
 
 pub fn is_ready(status: &Value) -> bool {
     condition(status, "Ready")["status"] == "True" && condition(status, "Progressing")["status"] == "False"
@@ -232,13 +215,8 @@ impl World {
     }
 
     pub async fn until_quiet(&self) {
-        let mut seen = u64::MAX;
-        within(LIMIT, "nothing is written any more", async || {
-            let before = std::mem::replace(&mut seen, self.operator.writes());
-            tokio::time::sleep(Duration::from_millis(400)).await;
-            before == seen && before == self.operator.writes()
-        })
-        .await;
+        let quiet = tokio::time::timeout(LIMIT, self.operator.until_quiet());
+        quiet.await.expect("nothing is written any more");
     }
 
     pub async fn until_gone(&self) {
@@ -355,7 +333,7 @@ impl World {
 }
 
 /// An operator of the proxies in this namespace, without election; it asks agents on this port.
-async fn start(namespace: &str, agents: u16) -> Running {
+pub async fn start(namespace: &str, agents: u16) -> Running {
     let metrics = Arc::new(Metrics::new());
     let runtime_metrics = RuntimeMetrics::register(&metrics);
     let config = ApiServer::shared().config().await;
@@ -371,18 +349,13 @@ async fn start(namespace: &str, agents: u16) -> Running {
         ..ManagerOptions::new("roadstead", "test")
     };
     let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
-    let settings = Settings {
-        nginx_image: "nginx:1.29".into(),
-        agent_image: "registry.example/operator:v1".into(),
-        cluster_domain: "cluster.local".into(),
-    };
     let backoff = Backoff {
         base: Duration::from_millis(5),
         max: Duration::from_secs(1),
     };
     my_proxy::register(
         &mut manager,
-        settings,
+        settings(),
         Some(Arc::new(HttpAgents::on_port(agents))),
         ControllerOptions {
             backoff,

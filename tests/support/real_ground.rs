@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::apiserver::{ApiServer, within};
 use crate::greeter_world;
@@ -24,52 +24,19 @@ const GLANCE: Duration = Duration::from_millis(500);
 /// What takes a second in a cluster takes so long here.
 const SECOND: Duration = Duration::from_millis(40);
 
-/// What the worlds of both operators can do.
-pub trait Inhabited {
-    async fn restart(&mut self);
-    async fn until_quiet(&self);
-    fn operator(&self) -> &Running;
-}
-
-impl Inhabited for proxy_world::World {
-    async fn restart(&mut self) {
-        self.restart().await;
-    }
-
-    async fn until_quiet(&self) {
-        self.until_quiet().await;
-    }
-
-    fn operator(&self) -> &Running {
-        &self.operator
-    }
-}
-
-impl Inhabited for greeter_world::World {
-    async fn restart(&mut self) {
-        self.restart().await;
-    }
-
-    async fn until_quiet(&self) {
-        self.until_quiet().await;
-    }
-
-    fn operator(&self) -> &Running {
-        &self.operator
-    }
-}
-
-/// A namespace with an operator and, where there are pods, a kubelet.
-pub struct RealGround<W> {
+/// A namespace with an operator, how another one is started in its place, and a kubelet where there are pods.
+pub struct RealGround<S> {
     subject: &'static Subject,
-    world: W,
+    operator: Running,
+    start: S,
     kubelet: Option<PlayedKubelet>,
     people: People,
 }
 
-pub async fn of_proxies(namespace: &str) -> RealGround<proxy_world::World> {
+pub async fn of_proxies(namespace: &'static str) -> RealGround<impl AsyncFn() -> Running> {
     let world = proxy_world::World::new(namespace).await;
     ApiServer::shared().run_controllers();
+    let port = world.agents.port().await;
     RealGround {
         subject: &PROXIES,
         kubelet: Some(PlayedKubelet::start(
@@ -78,20 +45,22 @@ pub async fn of_proxies(namespace: &str) -> RealGround<proxy_world::World> {
             Arc::clone(&world.agents),
         )),
         people: People::of(&PROXIES, ApiServer::shared().client().await, namespace),
-        world,
+        operator: world.operator,
+        start: async move || proxy_world::start(namespace, port).await,
     }
 }
 
-pub async fn of_greetings(namespace: &str) -> RealGround<greeter_world::World> {
+pub async fn of_greetings(namespace: &'static str) -> RealGround<impl AsyncFn() -> Running> {
     RealGround {
         subject: &GREETER,
-        world: greeter_world::World::new(namespace).await,
         kubelet: None,
         people: People::of(&GREETER, ApiServer::shared().client().await, namespace),
+        operator: greeter_world::World::new(namespace).await.operator,
+        start: async move || greeter_world::start(namespace, false).await,
     }
 }
 
-impl<W: Inhabited> Ground for RealGround<W> {
+impl<S: AsyncFn() -> Running> Ground for RealGround<S> {
     fn subject(&self) -> &'static Subject {
         self.subject
     }
@@ -127,19 +96,21 @@ impl<W: Inhabited> Ground for RealGround<W> {
     }
 
     async fn restart_operator(&mut self) {
-        self.world.restart().await;
+        self.operator.stop().await;
+        self.operator = (self.start)().await;
     }
 
     async fn nothing_is_left_to_write(&mut self) {
-        self.world.until_quiet().await;
-        self.world.restart().await;
+        let quiet = "nothing is written any more";
+        timeout(LIMIT, self.operator.until_quiet()).await.expect(quiet);
+        self.restart_operator().await;
         let objects = u64::try_from(of_people(self.subject, &self.look().await).count()).unwrap_or(u64::MAX);
         within(LIMIT, "the new operator has looked at everything", async || {
-            self.world.operator().reconciles() >= objects
+            self.operator.reconciles() >= objects
         })
         .await;
-        self.world.until_quiet().await;
-        assert_eq!(self.world.operator().writes(), 0, "written without need");
+        timeout(LIMIT, self.operator.until_quiet()).await.expect(quiet);
+        assert_eq!(self.operator.writes(), 0, "written without need");
     }
 
     /// Operators go by the API server's, which nobody sets.

@@ -11,6 +11,8 @@ use tokio::task::JoinHandle;
 
 /// How long an operator may take to end in order.
 const END: Duration = Duration::from_secs(60);
+/// One that has written nothing for so long has nothing left to write, where time is real.
+const QUIET: Duration = Duration::from_millis(800);
 
 /// Cut off when it is dropped.
 pub struct Running {
@@ -50,6 +52,15 @@ impl Running {
                 .expect("an end in time")
                 .expect("no panic")
                 .expect("a good end");
+        }
+    }
+
+    /// Waits until it writes nothing any more.
+    pub async fn until_quiet(&self) {
+        let mut seen = None;
+        while seen != Some(self.writes()) {
+            seen = Some(self.writes());
+            tokio::time::sleep(QUIET).await;
         }
     }
 

@@ -7,7 +7,6 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use roadstead::api::my_proxy::{MyProxy, validate};
-use roadstead::controllers::my_proxy::Settings;
 use roadstead::controllers::my_proxy::desired::unit::Unit;
 use roadstead::controllers::my_proxy::desired::{Owner, Resources, build};
 use serde::Serialize;
@@ -15,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Place, a_deployment, a_proxy, refusal, version};
+use crate::sample_proxy::settings;
 
 pub async fn unknown_fields_are_dropped_and_defaults_filled_in(place: Place) {
     let spec = json!({"unknown": 1, "upstreams": [{"name": "u", "unknown": 2, "servers": [{"host": "a", "port": 1}]}]});
@@ -143,12 +143,7 @@ pub async fn what_the_product_sends_comes_back_as_it_was_sent(place: Place) {
         proxy: &valid,
         reference: proxy.controller_owner_ref(&()).unwrap(),
     };
-    let settings = Settings {
-        nginx_image: "nginx:1.29".into(),
-        agent_image: "registry.example/operator:v1".into(),
-        cluster_domain: "cluster.local".into(),
-    };
-    let unit = Unit::of(&valid, &settings);
+    let unit = Unit::of(&valid, &settings());
     let Resources {
         service,
         config_map,

@@ -17,6 +17,7 @@ use roadstead::runtime::manager::Manager;
 use serde_json::Value;
 
 use crate::life::{Course, Undisturbed};
+use crate::sample_proxy;
 use crate::sim::faults::Chance;
 use crate::sim::store::Objects;
 use crate::sim::world::World;
@@ -115,12 +116,5 @@ pub trait Kind: Sync {
 
 /// The condition of this type.
 pub fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
-    let conditions = object["status"]["conditions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .find(|condition| condition["type"] == type_)
-        .unwrap_or(&Value::Null)
+    sample_proxy::condition(&object["status"], type_)
 }

@@ -4,13 +4,15 @@ use std::sync::OnceLock;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
-use roadstead::controllers::my_proxy::{self, Settings};
+use roadstead::controllers::my_proxy;
 use roadstead::runtime::controller::ControllerOptions;
 use serde_json::{Value, json};
 
 use super::{Kind, Subject, condition};
 use crate::life::Course;
 use crate::pretence::REFUSED_HOST;
+pub use crate::sample_proxy::spec;
+use crate::sample_proxy::{leading_to, settings};
 use crate::sim::faults::Chance;
 use crate::sim::kinds::named;
 use crate::sim::store::{Id, Objects, Store};
@@ -27,30 +29,9 @@ pub static PROXIES: Subject = Subject {
     undisturbed: OnceLock::new(),
 };
 
-fn settings() -> Settings {
-    Settings {
-        nginx_image: "nginx:1.29".into(),
-        agent_image: "registry.example/operator:v1".into(),
-        cluster_domain: "cluster.local".into(),
-    }
-}
-
-/// The spec of a proxy that leads to this port.
-pub fn spec(port: u16) -> Value {
-    leading_to("backend", port)
-}
-
 /// One that nginx refuses.
 pub fn refused_spec() -> Value {
     leading_to(REFUSED_HOST, 80)
-}
-
-fn leading_to(host: &str, port: u16) -> Value {
-    json!({
-        "replicas": 2,
-        "upstreams": [{"name": "up", "servers": [{"host": host, "port": port}]}],
-        "routes": [{"path": "/", "upstream": "up"}],
-    })
 }
 
 /// Whether a proxy is well, and its status is about its present spec.
