@@ -31,6 +31,7 @@ behaviours![
     objects::some_kinds_are_not_updated_without_a_version,
     objects::the_generation_counts_changes_of_the_spec_alone,
     objects::the_status_is_written_by_itself_alone,
+    objects::the_annotations_of_a_deployment_are_written_with_its_status,
     objects::a_merge_patch_removes_with_null_and_replaces_lists,
     objects::a_lease_that_is_gone_is_made_by_an_update,
     objects::an_immutable_config_map_is_left_alone,

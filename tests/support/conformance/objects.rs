@@ -220,6 +220,22 @@ pub async fn the_status_is_written_by_itself_alone(place: Place) {
     );
 }
 
+/// That is how its controller notes the revision.
+pub async fn the_annotations_of_a_deployment_are_written_with_its_status(place: Place) {
+    place.create::<Deployment>(a_deployment("a")).await.unwrap();
+    let api = place.raw::<Deployment>();
+    let metadata = json!({"annotations": {"a": "b"}, "labels": {"a": "b"}});
+    let both = Patch::Merge(json!({"metadata": metadata, "status": {"replicas": 1}}));
+    let written = api
+        .patch_status("a", &PatchParams::default(), &both)
+        .await
+        .unwrap();
+    assert_eq!(written.data["status"]["replicas"], 1);
+    assert_eq!(json!(written.metadata.annotations), json!({"a": "b"}));
+    assert_eq!(written.metadata.labels, None);
+    assert_eq!(written.metadata.generation, Some(1), "that does not count");
+}
+
 pub async fn a_merge_patch_removes_with_null_and_replaces_lists(place: Place) {
     let service = json!({"metadata": {"name": "a", "labels": {"x": "1", "y": "2"}}, "spec": {"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]}});
     place.create::<Service>(service).await.unwrap();

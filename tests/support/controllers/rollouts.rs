@@ -10,6 +10,7 @@ use super::{IMAGE, Place, is_going, name_of, number, said, template};
 use crate::pretence::MISSING;
 
 const ANOTHER: &str = "nginx:2";
+const REVISION: &str = "deployment.kubernetes.io/revision";
 
 async fn use_image(place: &Place, image: &str) {
     let template = template("a", image, &[]);
@@ -170,10 +171,15 @@ pub async fn an_earlier_template_finds_its_replica_set_again(place: Place) {
     let history = place.follow::<Deployment>().await;
     use_image(&place, IMAGE).await;
     until_complete(&place, 2).await;
+    assert_eq!(history.first[0]["metadata"]["annotations"][REVISION], "2");
+    let deployment = place.find::<Deployment>("a").await.unwrap();
+    assert_eq!(deployment["metadata"]["annotations"][REVISION], "3");
+    assert_eq!(deployment["metadata"]["generation"], 3, "that does not count");
     let mut sets = place.all::<ReplicaSet>().await;
     assert_eq!(sets.len(), 2);
     sets.retain(|set| number(&set["status"]["replicas"]) == 2);
     assert_eq!(sets[0]["metadata"]["uid"], first);
+    assert_eq!(sets[0]["metadata"]["annotations"][REVISION], "3");
     let progress = history
         .course(|deployment| said(deployment, "Progressing")[1].clone())
         .await;

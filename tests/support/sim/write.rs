@@ -276,9 +276,13 @@ pub fn apply(store: &mut Store, id: &Id, applied: &Value, force: bool, writer: &
 /// What the object becomes when somebody wants it to be `new`: without what nobody may change.
 fn settled(kind: &Kind, old: &Value, mut new: Value, status: bool) -> Written {
     if status {
-        let wanted = new["status"].clone();
+        let (wanted, notes) = (new["status"].take(), new["metadata"]["annotations"].take());
         new = old.clone();
         new["status"] = wanted;
+        if kind.is("Deployment") && notes.is_object() {
+            // So that its controller can note the revision.
+            new["metadata"]["annotations"] = notes;
+        }
     } else if kind.status
         && let Some(object) = new.as_object_mut()
     {
@@ -297,7 +301,7 @@ fn settled(kind: &Kind, old: &Value, mut new: Value, status: bool) -> Written {
     }
     let mut new = admitted(kind, new, Some(old))?;
     new_finalizers(kind, old, &new)?;
-    if kind.generation && essence(kind, old) != essence(kind, &new) {
+    if kind.generation && !status && essence(kind, old) != essence(kind, &new) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
         new["metadata"]["generation"] = json!(generation + 1);
     }

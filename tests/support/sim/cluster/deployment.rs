@@ -4,14 +4,15 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::rollout::{self, has_progressed};
+use super::rollout;
 use super::{controlled, controller, count, delete, every, is_deleting, patch, text, writer};
 use crate::sim::kinds::named;
 use crate::sim::store::{Id, Store};
 use crate::sim::write;
 
 const TEMPLATE: &str = "pod-template-hash";
-const REVISION: &str = "deployment.kubernetes.io/revision";
+/// The number of a ReplicaSet: that of the present template has the highest, which its Deployment has too.
+pub const REVISION: &str = "deployment.kubernetes.io/revision";
 /// How many pods its Deployment was to have when the size of a ReplicaSet was decided.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 /// How many it might have in a rollout.
@@ -188,13 +189,15 @@ fn choose(store: &mut Store, id: &Id, deployment: &Value, size: &Size, sets: &mu
     let revision = newest.unwrap_or(0) + 1;
     if let Some(new) = &mut sets.new {
         if new.note(REVISION) < Some(revision) {
-            patch(
-                store,
-                &new.id,
-                &json!({"metadata": {"annotations": {REVISION: revision.to_string()}}}),
-            );
+            let note = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
+            patch(store, &new.id, &note);
             new.object = store.get(&new.id).cloned().unwrap_or_default();
         }
+        let revision = text(
+            &new.object["metadata"]["annotations"],
+            "/deployment.kubernetes.io~1revision",
+        );
+        rollout::note(store, id, revision, false);
         return true;
     }
     let spec = &deployment["spec"];
@@ -226,7 +229,7 @@ fn choose(store: &mut Store, id: &Id, deployment: &Value, size: &Size, sets: &mu
         id: Id::new(kind, &id.namespace, &name),
         object,
     });
-    has_progressed(store, id, "NewReplicaSetCreated");
+    rollout::note(store, id, &revision.to_string(), true);
     true
 }
 

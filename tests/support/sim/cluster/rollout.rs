@@ -6,9 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::deployment::{Set, Sets, Size};
-use super::{count, counts, set_status, text};
+use super::deployment::{REVISION, Set, Sets, Size};
+use super::{count, counts, set_status, text, writer};
 use crate::sim::store::{Id, Store};
+use crate::sim::write;
 
 const PROGRESSING: &str = "Progressing";
 const COMPLETE: &str = "NewReplicaSetAvailable";
@@ -21,13 +22,21 @@ pub fn is_complete(status: &Value, deployment: &Value, size: &Size) -> bool {
         && status["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
-/// Says that something has been done for the rollout.
-pub fn has_progressed(store: &mut Store, id: &Id, reason: &str) {
-    let Some(mut status) = store.get(id).map(|deployment| deployment["status"].clone()) else {
+/// Notes which revision is the present one, and says so if it has just been made.
+pub fn note(store: &mut Store, id: &Id, revision: &str, is_new: bool) {
+    let Some(mut deployment) = store.get(id).cloned() else {
         return;
     };
-    say(&mut status, PROGRESSING, "True", reason, &store.now());
-    set_status(store, id, &status);
+    if deployment["metadata"]["annotations"][REVISION] == revision {
+        return;
+    }
+    deployment["metadata"]["annotations"][REVISION] = json!(revision);
+    if is_new {
+        let status = &mut deployment["status"];
+        say(status, PROGRESSING, "True", "NewReplicaSetCreated", &store.now());
+    }
+    let written = write::update(store, id, &deployment, true, &writer(true));
+    written.unwrap_or_else(|refusal| panic!("the revision of {id:?}: {}", refusal.message));
 }
 
 /// Writes the counts, and whether enough pods are available.

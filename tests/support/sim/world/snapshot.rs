@@ -39,12 +39,18 @@ fn essence(object: &Value) -> Value {
             .map(|owner| json!([owner["kind"], owner["name"], owner["controller"]])).collect::<Vec<_>>(),
     });
     forget(&mut kept);
+    // The Deployment controller puts last what it has changed last.
+    if object["kind"] == "Deployment"
+        && let Some(conditions) = kept["status"]["conditions"].as_array_mut()
+    {
+        conditions.sort_by_key(|condition| condition["type"].to_string());
+    }
     kept
 }
 
 /// Takes out what is empty, what nobody decides on, and what the mutator writes where it is nobody's business.
 fn forget(value: &mut Value) {
-    const BY_CHANCE: [&str; 17] = [
+    const BY_CHANCE: [&str; 18] = [
         "lastTransitionTime",
         "lastUpdateTime",
         "lastProbeTime",
@@ -59,6 +65,7 @@ fn forget(value: &mut Value) {
         "nodeName",
         "pod_names",
         "pod-template-hash",
+        "deployment.kubernetes.io/revision",
         // A hash, in which the uid of the owner is.
         "roadstead.dev/applied",
         "team",
