@@ -297,10 +297,7 @@ fn each_write(mishap: Mishap, nth: [usize; 3]) -> Vec<Of<At>> {
 /// Longer than the next operator needs to take over, shorter than what counts as quiet.
 const BEHIND: Duration = Duration::from_secs(20);
 
-/// By turns of each kind of child that the operator watches, and of all that it watches.
-///
-/// Not of what people write alone: an operator that sees an earlier spec and the present children brings that spec about until it sees the
-/// later one. Where all is late, the children's versions tell that it is.
+/// By turns of each kind that the operator watches, and of all.
 fn late_kinds(subject: &Subject, turn: usize) -> Vec<&'static str> {
     let role = (subject.role)();
     let is_watched = |kind: &&sim::kinds::Kind| {
@@ -315,9 +312,7 @@ fn late_kinds(subject: &Subject, turn: usize) -> Vec<&'static str> {
     };
     let watched = sim::kinds::KINDS.iter().filter(is_watched);
     let watched: Vec<&str> = watched.map(|kind| kind.kind).collect();
-    let of_people = |kind: &&str| subject.kinds.iter().any(|known| known.name() == *kind);
-    let children: Vec<&str> = watched.iter().copied().filter(|kind| !of_people(kind)).collect();
-    match children.get(turn % (children.len() + 1)) {
+    match watched.get(turn % (watched.len() + 1)) {
         Some(one) => vec![one],
         None => watched,
     }
