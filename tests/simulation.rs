@@ -6,6 +6,10 @@
 mod cases;
 #[path = "support/conformance/mod.rs"]
 mod conformance;
+#[path = "support/every_field.rs"]
+mod every_field;
+#[path = "support/found.rs"]
+mod found;
 #[path = "support/life.rs"]
 mod life;
 #[path = "support/mutator.rs"]
@@ -143,51 +147,6 @@ fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value,
     });
 }
 
-/// Found by the mutator: the time in the Job was compared with the operator's own.
-#[tokio::test(start_paused = true)]
-async fn an_operator_whose_clock_is_wrong_repeats_a_check_in_time() {
-    let mut world = World::new(&PROXIES);
-    world.set_clock(-3600);
-    let mut lacking = spec(80);
-    lacking["image"] = json!("nginx-missing:1");
-    world.people.create("MyProxy", "edge", lacking).await.unwrap();
-    let has_failed = |job: &Value| condition(job, "Failed")["status"] == "True";
-    world
-        .until("the check has failed", |world| {
-            world.list("Job").iter().any(has_failed)
-        })
-        .await;
-    world.cluster.mend();
-    let mended = tokio::time::Instant::now();
-    world.until_object("MyProxy", "edge", "ready", is_ready).await;
-    assert!(
-        mended.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        mended.elapsed()
-    );
-}
-
-/// Found by the mutator: the check's pod waited for it until the deadline of its Job.
-#[tokio::test(start_paused = true)]
-async fn a_candidate_that_somebody_deletes_holds_nothing_up() {
-    let mut world = World::new(&PROXIES);
-    world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
-    world
-        .until("the candidate is there", |world| {
-            !world.names("ConfigMap").is_empty()
-        })
-        .await;
-    let candidate = world.names("ConfigMap").remove(0);
-    world.people.delete("ConfigMap", &candidate).await.unwrap();
-    let deleted = tokio::time::Instant::now();
-    world.until_object("MyProxy", "edge", "ready", is_ready).await;
-    assert!(
-        deleted.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        deleted.elapsed()
-    );
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_proxy_that_is_renamed_keeps_serving() {
     let mut world = World::new(&PROXIES);
@@ -200,37 +159,6 @@ async fn a_proxy_that_is_renamed_keeps_serving() {
     world.until_quiet().await;
     assert_eq!(world.names("Deployment"), ["front"]);
     status_says_what_is(&world, "edge");
-}
-
-/// Found by the mutator. Each keeps its earlier Deployment, whose name the other one waits for, until its new one serves: neither gives up
-/// what serves, so somebody has to name a third place.
-#[tokio::test(start_paused = true)]
-async fn two_proxies_that_swap_names_wait_and_say_so() {
-    let mut world = World::new(&PROXIES);
-    for (proxy, name) in [("a", "b"), ("b", "a")] {
-        let mut named = spec(80);
-        named["name"] = json!(name);
-        world.people.create("MyProxy", proxy, named).await.unwrap();
-    }
-    for proxy in ["a", "b"] {
-        world.until_object("MyProxy", proxy, "ready", is_ready).await;
-        world.sim.always(keeps_serving(proxy));
-    }
-    let name = async |world: &World, proxy: &str, name: Value| {
-        let patch = json!({"spec": {"name": name}});
-        world.people.patch("MyProxy", proxy, patch).await.unwrap();
-    };
-    for proxy in ["a", "b"] {
-        name(&world, proxy, Value::Null).await;
-    }
-    let waits = |proxy: &Value| condition(proxy, "Ready")["reason"] == "NameTaken";
-    for proxy in ["a", "b"] {
-        world.until_object("MyProxy", proxy, "waiting", waits).await;
-    }
-    name(&world, "a", json!("third")).await;
-    for proxy in ["b", "a"] {
-        world.until_object("MyProxy", proxy, "ready", is_ready).await;
-    }
 }
 
 /// One that cannot renew its lease has stopped writing by the time another one takes it.
@@ -439,6 +367,12 @@ fn whatever_people_do_is_told_or_brought_about() {
         cases,
         shrink::go_through,
     );
+}
+
+#[test]
+fn every_field_shows_in_the_children_or_in_the_status() {
+    let test = "every_field_shows_in_the_children_or_in_the_status";
+    cases::each(test, every_field::cases(), every_field::shows);
 }
 
 /// What a seed is good for: a failure can be seen again.

@@ -117,5 +117,6 @@ async fn play(subject: &'static Subject, actions: &[Action]) {
     }
     mutator::all_goes(&mut world).await;
     oracles::deletes_name_a_uid(&world);
+    oracles::deletes_only_what_it_made(&world);
     oracles::stays_within_its_role(&world);
 }

@@ -48,7 +48,7 @@ pub fn refused_spec() -> Value {
 fn leading_to(host: &str, port: u16) -> Value {
     json!({
         "replicas": 2,
-        "upstreams": [{"name": "up", "servers": [{"host": host, "port": port}]}],
+        "upstreams": [{"name": "up", "servers": [server(host, port)]}],
         "routes": [{"path": "/", "upstream": "up"}],
     })
 }
@@ -64,6 +64,10 @@ fn is_about_its_spec(proxy: &Value) -> bool {
     proxy["status"]["observed_generation"] == proxy["metadata"]["generation"]
 }
 
+fn server(host: &str, port: u16) -> Value {
+    json!({"host": host, "port": port})
+}
+
 struct MyProxy;
 
 impl Kind for MyProxy {
@@ -73,6 +77,49 @@ impl Kind for MyProxy {
 
     fn names(&self) -> &'static [&'static str] {
         &["a", "b", "c"]
+    }
+
+    fn base(&self) -> Value {
+        let mut base = spec(80);
+        base["upstreams"] = json!([{"name": "up", "servers": [server("backend", 80)]}, {"name": "other", "servers": [server("other", 80)]}]);
+        base
+    }
+
+    fn changes(&self) -> Vec<(&'static str, Value)> {
+        let servers = |server: Value| json!({"upstreams": [{"name": "up", "servers": [server]}]});
+        let route = |field: &str, value: &str| {
+            let mut route = json!({"path": "/", "upstream": "up"});
+            route[field] = json!(value);
+            json!({"routes": [route]})
+        };
+        let weights = json!([server("backend", 80), {"host": "other", "port": 80, "weight": 3}]);
+        vec![
+            ("name", json!({"name": "another"})),
+            ("replicas", json!({"replicas": 3})),
+            ("image", json!({"image": "nginx:2"})),
+            ("tls_secret", json!({"tls_secret": "certificate"})),
+            ("resources.limits", json!({"resources": {"limits": {"cpu": "1"}}})),
+            (
+                "resources.requests",
+                json!({"resources": {"requests": {"memory": "1Mi"}}}),
+            ),
+            ("routes[].host", route("host", "example.com")),
+            ("routes[].path", route("path", "/only")),
+            ("routes[].upstream", route("upstream", "other")),
+            (
+                "upstreams[].name",
+                json!({
+                    "upstreams": [{"name": "renamed", "servers": [server("backend", 80)]}],
+                    "routes": [{"path": "/", "upstream": "renamed"}],
+                }),
+            ),
+            ("upstreams[].servers[].host", servers(server("another", 80))),
+            ("upstreams[].servers[].port", servers(server("backend", 81))),
+            (
+                "upstreams[].servers[].weight",
+                json!({"upstreams": [{"name": "up", "servers": weights}]}),
+            ),
+        ]
     }
 
     /// nginx may refuse it, its image or Secret may be missing, its name be taken.
@@ -160,7 +207,10 @@ impl Kind for MyProxy {
         let reason = ready["reason"].as_str().unwrap_or_default();
         let spec = &proxy["spec"];
         let is_refused = spec["upstreams"][0]["servers"][0]["host"] == REFUSED_HOST;
-        let is_rejected = !spec["resources"]["requests"].is_null();
+        // In what is drawn with both, more is promised than allowed.
+        let is_rejected = ["requests", "limits"]
+            .iter()
+            .all(|field| !spec["resources"][field].is_null());
         let fits = match reason {
             "NameTaken" => true,
             "Refused" => is_refused,
