@@ -6,6 +6,8 @@
 mod cases;
 #[path = "support/conformance/mod.rs"]
 mod conformance;
+#[path = "support/deeds.rs"]
+mod deeds;
 #[path = "support/life.rs"]
 mod life;
 #[path = "support/mutator.rs"]
@@ -16,11 +18,11 @@ mod operator;
 mod people;
 #[path = "support/pretence.rs"]
 mod pretence;
+#[path = "support/replays.rs"]
+mod replays;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
-#[path = "support/shrink.rs"]
-mod shrink;
 #[path = "support/sim/mod.rs"]
 mod sim;
 #[path = "support/subjects/mod.rs"]
@@ -29,8 +31,8 @@ mod subjects;
 use std::time::Duration;
 
 use conformance::Place;
+use deeds::Deeds;
 use serde_json::{Value, json};
-use shrink::Deeds;
 use sim::faults::{self, At, Faults, Mishap};
 use sim::kinds::named;
 use sim::store::Id;
@@ -439,11 +441,8 @@ fn storms_change_nothing_in_the_end() {
 #[test]
 fn whatever_people_do_is_told_or_brought_about() {
     let cases = Of::each(|_| cases::seeds(8, 200).map(Deeds::Seed));
-    cases::each(
-        "whatever_people_do_is_told_or_brought_about",
-        cases,
-        shrink::go_through,
-    );
+    let test = "whatever_people_do_is_told_or_brought_about";
+    cases::each_shortened(test, cases, deeds::play);
 }
 
 /// What a seed is good for: a failure can be seen again.
