@@ -6,6 +6,8 @@
 mod cases;
 #[path = "support/conformance/mod.rs"]
 mod conformance;
+#[path = "support/deeds.rs"]
+mod deeds;
 #[path = "support/every_field.rs"]
 mod every_field;
 #[path = "support/found.rs"]
@@ -20,11 +22,11 @@ mod operator;
 mod people;
 #[path = "support/pretence.rs"]
 mod pretence;
+#[path = "support/replays.rs"]
+mod replays;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
-#[path = "support/shrink.rs"]
-mod shrink;
 #[path = "support/sim/mod.rs"]
 mod sim;
 #[path = "support/subjects/mod.rs"]
@@ -33,11 +35,12 @@ mod subjects;
 use std::time::Duration;
 
 use conformance::Place;
+use deeds::Deeds;
 use serde_json::{Value, json};
-use shrink::Deeds;
 use sim::faults::{self, At, Faults, Mishap};
 use sim::kinds::named;
 use sim::store::Id;
+use sim::storms::Storms;
 use sim::world::{LIMIT_IN_PEACE, NAMESPACE, USER, World, oracles};
 use sim::write;
 use subjects::proxies::{self, PROXIES, is_ready, keeps_serving, spec, status_says_what_is};
@@ -346,55 +349,31 @@ async fn what_goes_while_nobody_watches_is_put_back() {
     status_says_what_is(&world, "edge");
 }
 
+async fn live_in(
+    Of {
+        subject,
+        case: storms,
+    }: Of<Storms>,
+) {
+    let mut world = World::in_weather(subject, storms.faults());
+    life::live(&mut world).await;
+}
+
 #[test]
 fn storms_change_nothing_in_the_end() {
-    let cases = Of::each(|_| cases::seeds(3, 80));
-    cases::each(
-        "storms_change_nothing_in_the_end",
-        cases,
-        async |case: Of<u64>| {
-            let mut world = World::in_weather(case.subject, faults::storms(case.case));
-            life::live(&mut world).await;
-        },
-    );
+    let cases = Of::each(|_| cases::seeds(3, 80).map(Storms::new));
+    cases::each_shortened("storms_change_nothing_in_the_end", cases, live_in);
 }
 
 #[test]
 fn whatever_people_do_is_told_or_brought_about() {
     let cases = Of::each(|_| cases::seeds(8, 200).map(Deeds::Seed));
-    cases::each(
-        "whatever_people_do_is_told_or_brought_about",
-        cases,
-        shrink::go_through,
-    );
+    let test = "whatever_people_do_is_told_or_brought_about";
+    cases::each_shortened(test, cases, deeds::play);
 }
 
 #[test]
 fn every_field_shows_in_the_children_or_in_the_status() {
     let test = "every_field_shows_in_the_children_or_in_the_status";
     cases::each(test, every_field::cases(), every_field::shows);
-}
-
-/// What a seed is good for: a failure can be seen again.
-#[test]
-fn the_same_seed_gives_the_same_run() {
-    let run = || {
-        cases::on_a_paused_clock(async {
-            let mut world = World::in_weather(&PROXIES, faults::storms(1));
-            life::live(&mut world).await;
-            let told = |entry: &sim::Entry| format!("{:?} {} {}", entry.at, entry.code, entry.summary);
-            world.sim.log().iter().map(told).collect::<Vec<_>>()
-        })
-    };
-    let (first, second) = (run(), run());
-    let differ = first
-        .iter()
-        .zip(&second)
-        .position(|(first, second)| first != second);
-    assert_eq!(differ.map(|at| (&first[at], &second[at])), None);
-    assert_eq!(first.len(), second.len());
-    assert!(
-        first.iter().any(|entry| entry.contains(" 429 ")),
-        "the weather was not bad at all"
-    );
 }

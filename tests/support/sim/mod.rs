@@ -3,7 +3,8 @@
 //! It models the kinds, verbs and rules that the product uses and panics about all others. `tests/conformance_apiserver.rs` holds it to what a
 //! real kube-apiserver does: both pass the same list of behaviours.
 //!
-//! [`cluster`] plays the built-in controllers and the kubelet, [`faults`] what goes wrong between a client and the server.
+//! [`cluster`] plays the built-in controllers and the kubelet, [`faults`] what goes wrong between a client and the server, [`storms`] a lot of
+//! it.
 
 #![allow(dead_code, reason = "each test binary uses what it needs of this")]
 
@@ -19,6 +20,7 @@ mod selector;
 mod shape;
 pub mod status;
 pub mod store;
+pub mod storms;
 mod watch;
 pub mod world;
 pub mod write;
