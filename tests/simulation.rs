@@ -8,6 +8,12 @@ mod cases;
 mod conformance;
 #[path = "support/controllers/mod.rs"]
 mod controllers;
+#[path = "support/deeds.rs"]
+mod deeds;
+#[path = "support/every_field.rs"]
+mod every_field;
+#[path = "support/found.rs"]
+mod found;
 #[path = "support/life.rs"]
 mod life;
 #[path = "support/mutator.rs"]
@@ -20,13 +26,13 @@ mod people;
 mod place;
 #[path = "support/pretence.rs"]
 mod pretence;
+#[path = "support/replays.rs"]
+mod replays;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod running;
 #[path = "support/sample_proxy.rs"]
 mod sample_proxy;
-#[path = "support/shrink.rs"]
-mod shrink;
 #[path = "support/sim/mod.rs"]
 mod sim;
 #[path = "support/subjects/mod.rs"]
@@ -34,13 +40,14 @@ mod subjects;
 
 use std::time::Duration;
 
+use deeds::Deeds;
 use place::Place;
 use serde_json::{Value, json};
-use shrink::Deeds;
 use sim::cluster::Cluster;
 use sim::faults::{self, At, Faults, Mishap};
 use sim::kinds::named;
 use sim::store::Id;
+use sim::storms::Storms;
 use sim::world::{LIMIT_IN_PEACE, NAMESPACE, USER, World, oracles};
 use sim::write;
 use subjects::proxies::{self, PROXIES, is_ready, keeps_serving, spec, status_says_what_is};
@@ -162,51 +169,6 @@ fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value,
     });
 }
 
-/// Found by the mutator: the time in the Job was compared with the operator's own.
-#[tokio::test(start_paused = true)]
-async fn an_operator_whose_clock_is_wrong_repeats_a_check_in_time() {
-    let mut world = World::new(&PROXIES);
-    world.set_clock(-3600);
-    let mut lacking = spec(80);
-    lacking["image"] = json!("nginx-missing:1");
-    world.people.create("MyProxy", "edge", lacking).await.unwrap();
-    let has_failed = |job: &Value| condition(job, "Failed")["status"] == "True";
-    world
-        .until("the check has failed", |world| {
-            world.list("Job").iter().any(has_failed)
-        })
-        .await;
-    world.cluster.mend();
-    let mended = tokio::time::Instant::now();
-    world.until_object("MyProxy", "edge", "ready", is_ready).await;
-    assert!(
-        mended.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        mended.elapsed()
-    );
-}
-
-/// Found by the mutator: the check's pod waited for it until the deadline of its Job.
-#[tokio::test(start_paused = true)]
-async fn a_candidate_that_somebody_deletes_holds_nothing_up() {
-    let mut world = World::new(&PROXIES);
-    world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
-    world
-        .until("the candidate is there", |world| {
-            !world.names("ConfigMap").is_empty()
-        })
-        .await;
-    let candidate = world.names("ConfigMap").remove(0);
-    world.people.delete("ConfigMap", &candidate).await.unwrap();
-    let deleted = tokio::time::Instant::now();
-    world.until_object("MyProxy", "edge", "ready", is_ready).await;
-    assert!(
-        deleted.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        deleted.elapsed()
-    );
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_proxy_that_is_renamed_keeps_serving() {
     let mut world = World::new(&PROXIES);
@@ -219,37 +181,6 @@ async fn a_proxy_that_is_renamed_keeps_serving() {
     world.until_quiet().await;
     assert_eq!(world.names("Deployment"), ["front"]);
     status_says_what_is(&world, "edge");
-}
-
-/// Found by the mutator. Each keeps its earlier Deployment, whose name the other one waits for, until its new one serves: neither gives up
-/// what serves, so somebody has to name a third place.
-#[tokio::test(start_paused = true)]
-async fn two_proxies_that_swap_names_wait_and_say_so() {
-    let mut world = World::new(&PROXIES);
-    for (proxy, name) in [("a", "b"), ("b", "a")] {
-        let mut named = spec(80);
-        named["name"] = json!(name);
-        world.people.create("MyProxy", proxy, named).await.unwrap();
-    }
-    for proxy in ["a", "b"] {
-        world.until_object("MyProxy", proxy, "ready", is_ready).await;
-        world.sim.always(keeps_serving(proxy));
-    }
-    let name = async |world: &World, proxy: &str, name: Value| {
-        let patch = json!({"spec": {"name": name}});
-        world.people.patch("MyProxy", proxy, patch).await.unwrap();
-    };
-    for proxy in ["a", "b"] {
-        name(&world, proxy, Value::Null).await;
-    }
-    let waits = |proxy: &Value| condition(proxy, "Ready")["reason"] == "NameTaken";
-    for proxy in ["a", "b"] {
-        world.until_object("MyProxy", proxy, "waiting", waits).await;
-    }
-    name(&world, "a", json!("third")).await;
-    for proxy in ["b", "a"] {
-        world.until_object("MyProxy", proxy, "ready", is_ready).await;
-    }
 }
 
 /// One that cannot renew its lease has stopped writing by the time another one takes it.
@@ -316,10 +247,7 @@ fn each_write(mishap: Mishap, nth: [usize; 3]) -> Vec<Of<At>> {
 /// Longer than the next operator needs to take over, shorter than what counts as quiet.
 const BEHIND: Duration = Duration::from_secs(20);
 
-/// By turns of each kind of child that the operator watches, and of all that it watches.
-///
-/// Not of what people write alone: an operator that sees an earlier spec and the present children brings that spec about until it sees the
-/// later one. Where all is late, the children's versions tell that it is.
+/// By turns of each kind that the operator watches, and of all.
 fn late_kinds(subject: &Subject, turn: usize) -> Vec<&'static str> {
     let role = (subject.role)();
     let is_watched = |kind: &&sim::kinds::Kind| {
@@ -334,9 +262,7 @@ fn late_kinds(subject: &Subject, turn: usize) -> Vec<&'static str> {
     };
     let watched = sim::kinds::KINDS.iter().filter(is_watched);
     let watched: Vec<&str> = watched.map(|kind| kind.kind).collect();
-    let of_people = |kind: &&str| subject.kinds.iter().any(|known| known.name() == *kind);
-    let children: Vec<&str> = watched.iter().copied().filter(|kind| !of_people(kind)).collect();
-    match children.get(turn % (children.len() + 1)) {
+    match watched.get(turn % (watched.len() + 1)) {
         Some(one) => vec![one],
         None => watched,
     }
@@ -442,49 +368,31 @@ async fn what_goes_while_nobody_watches_is_put_back() {
     status_says_what_is(&world, "edge");
 }
 
+async fn live_in(
+    Of {
+        subject,
+        case: storms,
+    }: Of<Storms>,
+) {
+    let mut world = World::in_weather(subject, storms.faults());
+    life::live(&mut world).await;
+}
+
 #[test]
 fn storms_change_nothing_in_the_end() {
-    let cases = Of::each(|_| cases::seeds(3, 80));
-    cases::each(
-        "storms_change_nothing_in_the_end",
-        cases,
-        async |case: Of<u64>| {
-            let mut world = World::in_weather(case.subject, faults::storms(case.case));
-            life::live(&mut world).await;
-        },
-    );
+    let cases = Of::each(|_| cases::seeds(3, 80).map(Storms::new));
+    cases::each_shortened("storms_change_nothing_in_the_end", cases, live_in);
 }
 
 #[test]
 fn whatever_people_do_is_told_or_brought_about() {
     let cases = Of::each(|_| cases::seeds(8, 200).map(Deeds::Seed));
-    cases::each(
-        "whatever_people_do_is_told_or_brought_about",
-        cases,
-        shrink::go_through,
-    );
+    let test = "whatever_people_do_is_told_or_brought_about";
+    cases::each_shortened(test, cases, deeds::play);
 }
 
-/// What a seed is good for: a failure can be seen again.
 #[test]
-fn the_same_seed_gives_the_same_run() {
-    let run = || {
-        cases::on_a_paused_clock(async {
-            let mut world = World::in_weather(&PROXIES, faults::storms(1));
-            life::live(&mut world).await;
-            let told = |entry: &sim::Entry| format!("{:?} {} {}", entry.at, entry.code, entry.summary);
-            world.sim.log().iter().map(told).collect::<Vec<_>>()
-        })
-    };
-    let (first, second) = (run(), run());
-    let differ = first
-        .iter()
-        .zip(&second)
-        .position(|(first, second)| first != second);
-    assert_eq!(differ.map(|at| (&first[at], &second[at])), None);
-    assert_eq!(first.len(), second.len());
-    assert!(
-        first.iter().any(|entry| entry.contains(" 429 ")),
-        "the weather was not bad at all"
-    );
+fn every_field_shows_in_the_children_or_in_the_status() {
+    let test = "every_field_shows_in_the_children_or_in_the_status";
+    cases::each(test, every_field::cases(), every_field::shows);
 }

@@ -172,6 +172,8 @@ impl<R: Reconciler> std::fmt::Debug for Controller<R> {
 pub(super) trait Runnable: Send + Sync {
     /// Brings the gauges that depend on the time up to date.
     fn refresh_metrics(&self);
+    /// Has the objects that it reconciles be listed anew, and waits until they are.
+    fn list_anew(&self) -> BoxFuture<'static, ()>;
     /// Begins with every object there is, and works until the queue is closed.
     fn work(&self, context: Context) -> BoxFuture<'static, ()>;
     /// Hands out no more work; [`Self::work`] ends once what is under way is done.
@@ -197,6 +199,11 @@ impl<R: Reconciler> Runnable for Connected<R> {
             .metrics
             .objects
             .set(i64::try_from(self.shared.primary.len()).unwrap_or(i64::MAX));
+    }
+
+    fn list_anew(&self) -> BoxFuture<'static, ()> {
+        let primary = self.shared.primary.clone();
+        Box::pin(async move { primary.list_anew().await })
     }
 
     fn work(&self, context: Context) -> BoxFuture<'static, ()> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::join_all;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
@@ -176,7 +177,7 @@ impl Manager {
         self.health.clone()
     }
 
-    /// Fills the caches, waits for the lease, works until `shutdown` is done, lets running reconciles end, gives the lease back. When
+    /// Fills the caches, waits for the lease, lists once more what is to be reconciled, works until `shutdown` is done, lets running reconciles end, gives the lease back. When
     /// some do not end within the grace period, the lease is left to expire, because what they sent may still take effect.
     ///
     /// # Errors
@@ -216,7 +217,7 @@ impl Manager {
         });
         if let Some(elector) = &mut elector {
             tokio::select! {
-                won = elector.acquire(shutdown.clone()) => if !won { return Ok(()) },
+                leads = self.begin_to_lead(elector, shutdown.clone()) => if !leads? { return Ok(()) },
                 _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
             }
         }
@@ -263,12 +264,40 @@ impl Manager {
 
     async fn wait_for_caches(&self) -> Result<(), ManagerError> {
         let sources = self.sources();
-        let all = futures::future::join_all(sources.iter().map(|source| source.synced()));
-        match timeout(self.options.sync_timeout, all).await {
+        self.in_time(join_all(sources.iter().map(|source| source.synced())))
+            .await
+    }
+
+    /// Waits for the lease, and then until what is reconciled has been listed anew: a watch may still have to tell of the last leader's time, and
+    /// by an earlier spec and the present children one would bring that spec about again. False when told to stop meanwhile.
+    async fn begin_to_lead(
+        &self,
+        elector: &mut Elector,
+        shutdown: impl Future<Output = ()> + Clone,
+    ) -> Result<bool, ManagerError> {
+        if !elector.acquire(shutdown.clone()).await {
+            return Ok(false);
+        }
+        let lists = join_all(self.controllers.iter().map(|controller| controller.list_anew()));
+        let leads = tokio::select! {
+            lost = elector.hold() => return Err(lost.into()),
+            listed = self.in_time(lists) => listed.map(|()| true),
+            () = shutdown => Ok(false),
+        };
+        if !matches!(leads, Ok(true)) {
+            elector.release().await;
+        }
+        leads
+    }
+
+    /// Waits until all of these have listed what they are to list.
+    async fn in_time(&self, lists: impl Future<Output = Vec<()>>) -> Result<(), ManagerError> {
+        let after = self.options.sync_timeout;
+        match timeout(after, lists).await {
             Ok(_) => Ok(()),
             Err(_) => Err(ManagerError::NotSynced {
-                after: self.options.sync_timeout,
-                missing: missing(&sources),
+                after,
+                missing: missing(&self.sources()),
             }),
         }
     }

@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube::Resource;
+use kube::core::object::HasStatus;
 
 type Compare<K> = dyn Fn(&K, &K) -> bool + Send + Sync;
 
@@ -88,6 +89,12 @@ pub fn generation<K: Resource + 'static>() -> Predicate<K> {
 /// The finalizers changed, which the generation does not count.
 pub fn finalizers<K: Resource + 'static>() -> Predicate<K> {
     Predicate::new(|old: &K, new: &K| old.meta().finalizers != new.meta().finalizers)
+}
+
+/// The status changed, by whomever: what somebody else writes there is put right. A status of one's own is looked at once more, which finds
+/// nothing to write.
+pub fn status<K: HasStatus<Status: PartialEq> + 'static>() -> Predicate<K> {
+    Predicate::new(|old: &K, new: &K| old.status() != new.status())
 }
 
 /// The labels changed.

@@ -66,6 +66,7 @@ async fn go_through(world: &mut World, expected: Option<&'static [Snapshot]>) ->
     };
     (world.subject.life)(world, &mut course).await;
     oracles::deletes_name_a_uid(world);
+    oracles::deletes_only_what_it_made(world);
     oracles::stays_within_its_role(world);
     course.taken
 }

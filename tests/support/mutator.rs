@@ -44,6 +44,11 @@ pub enum Action {
         kind: String,
         name: String,
     },
+    /// Takes away what the operator says of it.
+    DropStatus {
+        kind: String,
+        name: String,
+    },
     /// Somebody else has a name that a child is to have.
     Squat {
         nth: usize,
@@ -54,6 +59,10 @@ pub enum Action {
     EditChild {
         nth: usize,
         how: usize,
+    },
+    /// From here on it is somebody else's.
+    TakeChild {
+        nth: usize,
     },
     RestartOperator,
     SetClock {
@@ -101,7 +110,7 @@ fn one(subject: &Subject, chance: &mut Chance, first: bool, has_children: bool) 
     let action = if first {
         0
     } else {
-        index(if has_children { 21 } else { 16 })
+        index(if has_children { 23 } else { 17 })
     };
     match action {
         0..=4 => Action::Put {
@@ -121,11 +130,13 @@ fn one(subject: &Subject, chance: &mut Chance, first: bool, has_children: bool) 
             seconds: i64::try_from(chance.below(7200)).unwrap_or(0) - 3600,
         },
         11 => Action::RestartOperator,
-        12..=15 => Action::Wait {
+        12 => Action::DropStatus { kind, name },
+        13..=16 => Action::Wait {
             seconds: u32::try_from(chance.below(40)).unwrap_or(0),
         },
-        16 => Action::Squat { nth },
-        17 | 18 => Action::DeleteChild { nth },
+        17 => Action::Squat { nth },
+        18 => Action::TakeChild { nth },
+        19 | 20 => Action::DeleteChild { nth },
         _ => Action::EditChild { nth, how },
     }
 }
@@ -164,26 +175,18 @@ pub async fn act(ground: &mut impl Ground, strangers: &mut Strangers, action: &A
             let patch = json!({"metadata": {"finalizers": null}});
             unless(ground.people().patch(kind, name, patch).await, &GONE, action);
         }
+        Action::DropStatus { kind, name } => {
+            unless(ground.people().drop_status(kind, name).await, &GONE, action);
+        }
         Action::Squat { nth } => squat(ground, strangers, *nth).await,
+        Action::TakeChild { nth } => take(ground, strangers, *nth).await,
         Action::DeleteChild { nth } => {
             if let Some(child) = child(ground, *nth).await {
                 let deleted = ground.people().delete(child.kind, &child.name).await;
                 unless(deleted, &GONE, action);
             }
         }
-        Action::EditChild { nth, how } => {
-            if let Some(child) = child(ground, *nth).await {
-                let kinds = ground.subject().kinds.iter();
-                let all: Vec<Value> = kinds.flat_map(|kind| kind.tampering(child.kind)).collect();
-                let patch = how.checked_rem(all.len()).map(|how| all[how].clone());
-                drop(
-                    ground
-                        .people()
-                        .patch(child.kind, &child.name, patch.unwrap_or_default())
-                        .await,
-                );
-            }
-        }
+        Action::EditChild { nth, how } => edit(ground, *nth, *how).await,
         Action::RestartOperator => ground.restart_operator().await,
         Action::SetClock { seconds } => ground.set_clock(*seconds),
         Action::Wait { seconds } => ground.wait(*seconds).await,
@@ -194,6 +197,44 @@ async fn put(ground: &impl Ground, kind: &str, name: &str, spec: &Value) -> kube
     match find(&ground.look().await, kind, name) {
         Some(_) => ground.people().patch(kind, name, json!({"spec": spec})).await,
         None => ground.people().create(kind, name, spec.clone()).await,
+    }
+}
+
+async fn edit(ground: &impl Ground, nth: usize, how: usize) {
+    let Some(child) = child(ground, nth).await else {
+        return;
+    };
+    let kinds = ground.subject().kinds.iter();
+    let all: Vec<Value> = kinds.flat_map(|kind| kind.tampering(child.kind)).collect();
+    if let Some(how) = how.checked_rem(all.len()) {
+        // The API server may refuse it, and the child be gone.
+        drop(
+            ground
+                .people()
+                .patch(child.kind, &child.name, all[how].clone())
+                .await,
+        );
+    }
+}
+
+/// Takes a child for somebody else: nobody owns it then.
+async fn take(ground: &impl Ground, strangers: &mut Strangers, nth: usize) {
+    let Some(child) = child(ground, nth).await else {
+        return;
+    };
+    // Kubernetes' own controllers take what looks like theirs back.
+    if ["Pod", "ReplicaSet"].contains(&child.kind) {
+        return;
+    }
+    let taken = json!({"metadata": {"ownerReferences": null, "annotations": {STRANGER: "yes"}}});
+    if ground
+        .people()
+        .patch(child.kind, &child.name, taken)
+        .await
+        .is_ok()
+        && let Some(taken) = find(&ground.look().await, child.kind, &child.name)
+    {
+        strangers.push((child.kind, taken.clone()));
     }
 }
 

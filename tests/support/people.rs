@@ -49,6 +49,11 @@ impl People {
         self.api(kind).patch(name, &params, &patch).await.map(drop)
     }
 
+    pub async fn drop_status(&self, kind: &str, name: &str) -> kube::Result<()> {
+        let (params, patch) = (PatchParams::default(), Patch::Merge(json!({"status": null})));
+        self.api(kind).patch_status(name, &params, &patch).await.map(drop)
+    }
+
     pub async fn delete(&self, kind: &str, name: &str) -> kube::Result<()> {
         let params = DeleteParams::background();
         self.api(kind).delete(name, &params).await.map(drop)

@@ -1,121 +1,76 @@
-//! Random actions in a simulated cluster. A sequence that fails is made shorter as long as it still fails.
+//! A case that fails is made shorter as long as it still fails.
 
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::str::FromStr;
+use std::cell::Cell;
+use std::panic;
+use std::sync::Once;
+use std::thread;
 
-use crate::cases;
-use crate::mutator::{self, Action};
-use crate::sim::faults::Chance;
-use crate::sim::world::{World, oracles};
-use crate::subjects::{Of, Subject};
+/// How often less is tried.
+pub const ATTEMPTS: usize = 60;
 
-const STEPS: usize = 12;
-/// How often a sequence that fails is tried with less in it.
-const ATTEMPTS: usize = 40;
+/// A case that can do with less.
+pub trait Steps: Sized {
+    type Step: Clone;
 
-/// What people do: a seed, or the actions themselves.
-#[derive(Clone)]
-pub enum Deeds {
-    Seed(u64),
-    Actions(Vec<Action>),
+    /// What happened in it when it was last played, in that order.
+    fn steps(&self) -> Vec<Self::Step>;
+
+    /// Whether it says which steps it is made of. Whoever plays such a one wants that one, and nothing shorter.
+    fn is_listed(&self) -> bool;
+
+    /// The same case with these steps alone.
+    fn only(&self, steps: &[Self::Step]) -> Self;
+
+    /// A step in a line, for people.
+    fn line(step: &Self::Step) -> String;
 }
 
-impl fmt::Display for Deeds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Seed(seed) => write!(f, "{seed}"),
-            Self::Actions(actions) => f.write_str(&serde_json::to_string(actions).map_err(|_| fmt::Error)?),
+/// As little of `list` as can be found to fail in so many attempts: without all of it, its halves, their halves, and so on; then without
+/// each single one, until all that are left are needed.
+pub fn shortened<T: Clone>(mut list: Vec<T>, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
+    let mut left = ATTEMPTS;
+    let mut size = list.len();
+    while size > 0 && !list.is_empty() {
+        let before = list.len();
+        // From the end, for what comes last often follows from the failure.
+        let mut end = before;
+        while end > 0 {
+            let Some(fewer) = left.checked_sub(1) else {
+                return list;
+            };
+            left = fewer;
+            let start = end.saturating_sub(size);
+            let rest = [&list[..start], &list[end..]].concat();
+            if fails(&rest) {
+                list = rest;
+            }
+            end = start;
         }
+        size = match size {
+            1 if list.len() < before => 1,
+            _ => size / 2,
+        };
     }
+    list
 }
 
-impl FromStr for Deeds {
-    type Err = serde_json::Error;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.parse() {
-            Ok(seed) => Ok(Self::Seed(seed)),
-            Err(_) => serde_json::from_str(text).map(Self::Actions),
-        }
-    }
+thread_local! {
+    static HUSHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does what a case says and looks at what comes of it. The shortest sequence that still fails is told.
-pub async fn go_through(case: Of<Deeds>) {
-    let subject = case.subject;
-    let actions = match case.case {
-        Deeds::Actions(actions) => actions,
-        Deeds::Seed(seed) => mutator::draw(subject, &mut Chance::new(seed), STEPS),
-    };
-    // Simulations in a simulation need a thread of their own.
-    let tried = actions.clone();
-    if std::thread::spawn(move || fails(subject, &tried))
-        .join()
-        .is_ok_and(|fails| !fails)
-    {
-        return;
-    }
-    let shortest = std::thread::spawn(move || shortened(subject, actions)).join();
-    let shortest = shortest.expect("a sequence that fails");
-    for action in &shortest {
-        eprintln!("  {action:?}");
-    }
-    let count = shortest.len();
-    let case = Deeds::Actions(shortest);
-    panic!(
-        "these {count} actions are enough: REPLAY='{}' cargo test --test simulation whatever_people_do -- --nocapture",
-        Of { subject, case }
-    );
-}
-
-fn fails(subject: &'static Subject, actions: &[Action]) -> bool {
-    catch_unwind(AssertUnwindSafe(|| {
-        cases::on_a_paused_clock(play(subject, actions))
-    }))
-    .is_err()
-}
-
-fn shortened(subject: &'static Subject, mut actions: Vec<Action>) -> Vec<Action> {
-    let mut attempts = 0;
-    let mut at = 0;
-    while at < actions.len() && attempts < ATTEMPTS {
-        let mut fewer = actions.clone();
-        fewer.remove(at);
-        attempts += 1;
-        if fails(subject, &fewer) {
-            actions = fewer;
-        } else {
-            at += 1;
-        }
-    }
-    actions
-}
-
-async fn play(subject: &'static Subject, actions: &[Action]) {
-    let mut world = World::new(subject);
-    let mut strangers = mutator::Strangers::new();
-    for action in actions {
-        mutator::act(&mut world, &mut strangers, action).await;
-        world.watch_over();
-    }
-    mutator::all_is_told(&mut world, strangers).await;
-    // With what people asked for, if that is good; otherwise with what mends it.
-    let is_well = mutator::is_all_well(subject, &mutator::Ground::look(&world).await);
-    if is_well {
-        world.until_quiet().await;
-        oracles::is_as_if_new(&world).await;
-    }
-    mutator::all_gets_well(&mut world).await;
-    for kind in subject.kinds {
-        for name in world.names(kind.name()) {
-            kind.says_what_is(&world, &name);
-        }
-    }
-    if !is_well {
-        oracles::is_as_if_new(&world).await;
-    }
-    mutator::all_goes(&mut world).await;
-    oracles::deletes_name_a_uid(&world);
-    oracles::stays_within_its_role(&world);
+/// Does something; what this thread panics about meanwhile is not printed.
+pub fn hushed<T>(step: impl FnOnce() -> thread::Result<T>) -> thread::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |told| {
+            if !HUSHED.get() {
+                print(told);
+            }
+        }));
+    });
+    HUSHED.set(true);
+    let done = step();
+    HUSHED.set(false);
+    done
 }

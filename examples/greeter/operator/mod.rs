@@ -21,7 +21,7 @@ pub fn register(manager: &mut Manager, options: ControllerOptions) {
 
     let known = greetings.clone();
     let controller = Controller::new("greeting", &greetings, Greetings(people.clone()))
-        .when(predicates::generation())
+        .when(predicates::generation().or(predicates::status()))
         .watches(&people, move |person: &Person| {
             keys(&known, person, |greeting| decide::concerns(greeting, person))
         });
@@ -29,7 +29,11 @@ pub fn register(manager: &mut Manager, options: ControllerOptions) {
 
     let known = people.clone();
     let controller = Controller::new("person", &people, People(greetings.clone()))
-        .when(predicates::generation().or(predicates::finalizers()))
+        .when(
+            predicates::generation()
+                .or(predicates::finalizers())
+                .or(predicates::status()),
+        )
         .watches(&greetings, move |greeting: &Greeting| {
             keys(&known, greeting, |person| decide::concerns(greeting, person))
         });

@@ -42,7 +42,11 @@ pub fn register(
     let reconciler = MyProxyReconciler::new(caches.clone(), settings, agents);
     let namesakes = proxies.clone();
     let controller = Controller::new(NAME, &proxies, reconciler)
-        .when(predicates::generation().or(predicates::finalizers()))
+        .when(
+            predicates::generation()
+                .or(predicates::finalizers())
+                .or(predicates::status()),
+        )
         .owns(&caches.deployments)
         .owns(&caches.services)
         .owns(&caches.config_maps)

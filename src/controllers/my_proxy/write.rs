@@ -68,7 +68,7 @@ pub async fn write(
     }
     if let Some(job) = check {
         let name = job.name_any();
-        apply.apply(job, named(&observed.jobs, &name)).await?;
+        apply.replace(proxy, job, named(&observed.jobs, &name)).await?;
         keep.jobs.insert(name);
     }
     if let Some(deployment) = deployment {

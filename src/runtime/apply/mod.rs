@@ -121,27 +121,48 @@ impl Applier {
         // Nobody knows of one, so most likely there is none, and asking first would be a request for nothing. Unless we have made it ourselves
         // just now and the cache lags behind.
         if !self.made_lately::<K>(&key) {
-            match self
-                .send(
-                    &wanted.guarded(&[("resourceVersion", json!(OF_NO_OBJECT))]),
-                    &wanted,
-                    &key,
-                    Outcome::Created,
-                )
-                .await
-            {
+            match self.create(&wanted, &key).await {
                 Err(ApplyError::Conflict { .. }) => {}
                 outcome => return outcome,
             }
         }
         match rest::get::<K>(&self.client, &key).await {
             Ok(Some(live)) => self.bring_up(&desired, &wanted, &Arc::new(live), &key).await,
-            Ok(None) => {
-                let created = wanted.guarded(&[("resourceVersion", json!(OF_NO_OBJECT))]);
-                self.send(&created, &wanted, &key, Outcome::Created).await
-            }
+            Ok(None) => self.create(&wanted, &key).await,
             Err(error) => Err(ApplyError::from_api(&K::kind(&()), &key, error)),
         }
+    }
+
+    /// Like [`Self::apply`], for a kind whose objects hold nothing and cannot be changed once they are made, as a Job: one that `owner` controls and
+    /// that refuses what is desired is deleted and made anew.
+    ///
+    /// # Errors
+    /// As [`Self::apply`] has them, and [`ApplyError::Conflict`] while the earlier one is going.
+    pub async fn replace<P: Object, K: Object>(
+        &self,
+        owner: &P,
+        desired: K,
+        live: Option<&Arc<K>>,
+    ) -> Result<Applied<K>, ApplyError> {
+        let refused = match self.apply(desired.clone(), live).await {
+            Err(refused @ ApplyError::Rejected { .. }) => refused,
+            outcome => return outcome,
+        };
+        let key = ObjectKey::of(&desired);
+        let found = rest::get::<K>(&self.client, &key).await;
+        match found.map_err(|error| ApplyError::from_api(&K::kind(&()), &key, error))? {
+            Some(live) => self.delete(owner, &live).await?,
+            // What was refused is not a change.
+            None => return Err(refused),
+        };
+        let wanted = Wanted::new(&desired).map_err(|source| encode_error::<K>(&key, source))?;
+        self.create(&wanted, &key).await
+    }
+
+    /// Fails with a conflict when there is one of that name.
+    async fn create<K: Object>(&self, wanted: &Wanted, key: &ObjectKey) -> Result<Applied<K>, ApplyError> {
+        let created = wanted.guarded(&[("resourceVersion", json!(OF_NO_OBJECT))]);
+        self.send(&created, wanted, key, Outcome::Created).await
     }
 
     /// Makes `live` what is wanted, if it is ours and is not so yet.

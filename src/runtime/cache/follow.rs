@@ -5,15 +5,15 @@ use std::pin::pin;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
+use futures::{Stream, StreamExt};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::guarded::Guarded;
-use super::{Cache, Watch};
+use super::{Cache, Progress, Watch};
 use crate::runtime::backoff::Backoff;
 use crate::runtime::jitter::Jitter;
 use crate::runtime::key::{Object, ObjectKey};
@@ -57,15 +57,12 @@ impl<K: Object> Source for WatchedCache<K> {
     }
 
     fn is_synced(&self) -> bool {
-        *self.cache.shared.unsynced.borrow() == Some(0)
+        self.cache.shared.progress.borrow().is_synced()
     }
 
     fn synced(&self) -> BoxFuture<'static, ()> {
-        let mut unsynced = self.cache.shared.unsynced.subscribe();
-        Box::pin(async move {
-            // Fails only when the sender is gone, and with it the cache that somebody waits for.
-            let _ = unsynced.wait_for(|unsynced| *unsynced == Some(0)).await;
-        })
+        let cache = self.cache.clone();
+        Box::pin(async move { cache.synced().await })
     }
 
     fn last_error(&self) -> Option<String> {
@@ -83,7 +80,12 @@ impl<K: Object> Source for WatchedCache<K> {
         } else {
             namespaces.into_iter().map(Some).collect()
         };
-        self.cache.shared.unsynced.send_replace(Some(scopes.len()));
+        let progress = Progress {
+            watches: scopes.len(),
+            round: 0,
+            unsynced: scopes.len(),
+        };
+        self.cache.shared.progress.send_replace(progress);
         let watches = scopes.into_iter().map(|namespace| {
             let jitter = Jitter::named(&format!("{seed}/{}/{namespace:?}", K::kind(&())));
             let api = match &namespace {
@@ -97,6 +99,7 @@ impl<K: Object> Source for WatchedCache<K> {
                 listed: BTreeSet::new(),
                 failures: 0,
                 last_failure: None,
+                round: 0,
                 was_synced: false,
             };
             follower.run(api, self.watch.config())
@@ -129,12 +132,38 @@ struct Follower<K> {
     listed: BTreeSet<ObjectKey>,
     failures: u32,
     last_failure: Option<Instant>,
+    /// Which round of [`Progress`] it is in, and whether it has listed everything in it.
+    round: u64,
     was_synced: bool,
 }
 
 impl<K: Object> Follower<K> {
+    /// Begins a new watch for each round: what the last one has still to tell is in the list with which the new one begins.
     async fn run(mut self, api: Api<Guarded<K>>, config: watcher::Config) {
-        let mut events = pin!(watcher(api, config));
+        let mut progress = self.cache.shared.progress.subscribe();
+        loop {
+            let mut events = pin!(watcher(api.clone(), config.clone()));
+            let known = self.round;
+            tokio::select! {
+                () = self.follow(&mut events) => {}
+                round = progress.wait_for(|progress| progress.round != known) => match round {
+                    Ok(progress) => self.begin(progress.round),
+                    // The cache is gone, and with it whoever would read it.
+                    Err(_) => return,
+                },
+            }
+        }
+    }
+
+    fn begin(&mut self, round: u64) {
+        self.round = round;
+        self.was_synced = false;
+    }
+
+    async fn follow(
+        &mut self,
+        events: &mut (impl Stream<Item = watcher::Result<Event<Guarded<K>>>> + Unpin),
+    ) {
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => self.handle(event),
@@ -193,12 +222,17 @@ impl<K: Object> Follower<K> {
             return;
         }
         self.was_synced = true;
-        let where_ = self.namespace.as_deref().unwrap_or("all namespaces");
-        info!(kind = %K::kind(&()), scope = where_, objects, "cache filled");
-        self.cache
-            .shared
-            .unsynced
-            .send_modify(|left| *left = left.map(|left| left.saturating_sub(1)));
+        let scope = self.namespace.as_deref().unwrap_or("all namespaces");
+        match self.round {
+            0 => info!(kind = %K::kind(&()), scope, objects, "cache filled"),
+            _ => info!(kind = %K::kind(&()), scope, objects, "listed anew"),
+        }
+        self.cache.shared.progress.send_modify(|progress| {
+            // Otherwise it is asked for another list already.
+            if progress.round == self.round {
+                progress.unsynced = progress.unsynced.saturating_sub(1);
+            }
+        });
     }
 
     fn succeeded(&mut self) {
@@ -358,6 +392,7 @@ mod tests {
             listed: BTreeSet::new(),
             failures: 0,
             last_failure: None,
+            round: 0,
             was_synced: true,
         }
     }

@@ -92,10 +92,26 @@ pub struct Cache<K> {
 struct Shared<K> {
     store: RwLock<Store<K>>,
     handlers: RwLock<Vec<Handler<K>>>,
-    /// How many of its watches have not listed everything once; `None` before they are started.
-    unsynced: watch::Sender<Option<usize>>,
+    progress: watch::Sender<Progress>,
     last_error: Mutex<Option<String>>,
     trim: Option<Trim<K>>,
+}
+
+/// How far the watches of a cache are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// How many there are; none before they are started.
+    watches: usize,
+    /// How often they were asked to list everything anew.
+    round: u64,
+    /// How many have not listed everything in this round.
+    unsynced: usize,
+}
+
+impl Progress {
+    fn is_synced(&self) -> bool {
+        self.watches > 0 && self.unsynced == 0
+    }
 }
 
 impl<K> Clone for Cache<K> {
@@ -136,7 +152,7 @@ impl<K: Object> Cache<K> {
         let shared = Shared {
             store: RwLock::default(),
             handlers: RwLock::default(),
-            unsynced: watch::Sender::new(None),
+            progress: watch::Sender::default(),
             last_error: Mutex::default(),
             trim,
         };
@@ -189,6 +205,22 @@ impl<K: Object> Cache<K> {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         handlers.push(Arc::new(handler));
+    }
+
+    /// Has every watch of this cache list everything anew, and waits until that is done: a watch may tell things late, a list does not.
+    pub(super) async fn list_anew(&self) {
+        self.shared.progress.send_modify(|progress| {
+            progress.round += 1;
+            progress.unsynced = progress.watches;
+        });
+        self.synced().await;
+    }
+
+    /// Waits until everything has been listed.
+    async fn synced(&self) {
+        let mut progress = self.shared.progress.subscribe();
+        // Fails only when the sender is gone, and with it the cache that somebody waits for.
+        let _ = progress.wait_for(Progress::is_synced).await;
     }
 
     fn apply(&self, mut object: K) {

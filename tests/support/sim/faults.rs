@@ -31,6 +31,27 @@ pub struct Plan {
     pub travel: Travel,
 }
 
+/// In a few words, for people.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = Vec::new();
+        if !self.delay.is_zero() {
+            words.push(format!("{:.3} s late", self.delay.as_secs_f64()));
+        }
+        if let Some(refusal) = &self.refusal {
+            words.push(format!("refused: {} {}", refusal.code, refusal.reason));
+        }
+        match self.loss {
+            Loss::Nothing => {}
+            Loss::Request => words.push("never arrives".to_owned()),
+            Loss::Answer => words.push("never answered".to_owned()),
+            Loss::Connection => words.push("takes effect, but the connection breaks".to_owned()),
+        }
+        words.extend(self.travel.words());
+        f.write_str(&words.join(", "))
+    }
+}
+
 /// What is lost of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loss {
@@ -240,69 +261,7 @@ pub fn behind(kinds: impl Fn(&str) -> bool + Send + 'static, late: Duration) -> 
     })
 }
 
-/// How long a storm lasts, and how long it is calm after it.
-const STORM: Duration = Duration::from_secs(60);
-const CALM: Duration = Duration::from_secs(60);
-
-/// A network and an API server that are bad for a minute and well for one, again and again; how bad is drawn from `seed`.
-///
-/// With an even seed the lease is spared: an operator that loses it is started again and looks at everything, which would hide that it forgot
-/// something.
-pub fn storms(seed: u64) -> Faults {
-    let mut chance = Chance::new(seed);
-    let start = Instant::now();
-    Faults::new(move |request| {
-        let into = start.elapsed().as_millis() % (STORM + CALM).as_millis();
-        if into >= STORM.as_millis() || (seed.is_multiple_of(2) && request.kind.is("Lease")) {
-            return Plan::default();
-        }
-        if request.verb == Verb::Watch {
-            return Plan {
-                travel: bad_travel(&mut chance),
-                ..Plan::default()
-            };
-        }
-        let mut plan = Plan {
-            delay: chance.up_to(Duration::from_secs(2)),
-            ..Plan::default()
-        };
-        match chance.below(12) {
-            0 => plan.loss = Loss::Request,
-            1 => plan.loss = Loss::Answer,
-            2 => plan.loss = Loss::Connection,
-            3 => plan.refusal = Some(too_many(1 + chance.below(5))),
-            4 => {
-                plan.refusal = Some(Refusal::new(
-                    500,
-                    "InternalError",
-                    "etcdserver: request timed out",
-                ))
-            }
-            5 if request.verb.is_write() => {
-                plan.refusal = Some(Refusal::modified(request.kind, &request.name))
-            }
-            5 => plan.refusal = Some(Refusal::new(503, "ServiceUnavailable", "apiserver not ready")),
-            6 if request.verb == Verb::List => plan.refusal = Some(Refusal::expired()),
-            _ => {}
-        }
-        plan
-    })
-}
-
-fn bad_travel(chance: &mut Chance) -> Travel {
-    let some =
-        |chance: &mut Chance| (chance.below(4) == 0).then(|| usize::try_from(chance.below(5)).unwrap_or(0));
-    Travel {
-        delay: chance.up_to(Duration::from_secs(3)),
-        behind: Duration::ZERO,
-        coalesced: chance.below(2) == 0,
-        twice: chance.below(4) == 0,
-        lost_after: some(chance),
-        cut_after: some(chance),
-    }
-}
-
-fn too_many(seconds: u64) -> Refusal {
+pub(super) fn too_many(seconds: u64) -> Refusal {
     let refusal = Refusal::new(429, "TooManyRequests", "please try again later");
     Refusal {
         retry_after: Some(seconds),
@@ -318,7 +277,7 @@ impl Chance {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

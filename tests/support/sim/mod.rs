@@ -3,7 +3,8 @@
 //! It models the kinds, verbs and rules that the product uses and panics about all others. `tests/conformance_apiserver.rs` holds it to what a
 //! real kube-apiserver does: both pass the same list of behaviours.
 //!
-//! [`cluster`] plays the built-in controllers and the kubelet, [`faults`] what goes wrong between a client and the server.
+//! [`cluster`] plays the built-in controllers and the kubelet, [`faults`] what goes wrong between a client and the server, [`storms`] a lot of
+//! it.
 
 #![allow(dead_code, reason = "each test binary uses what it needs of this")]
 
@@ -14,11 +15,12 @@ mod fields;
 pub mod kinds;
 mod ownership;
 pub mod request;
-mod schema;
+pub mod schema;
 mod selector;
 mod shape;
 pub mod status;
 pub mod store;
+pub mod storms;
 mod watch;
 pub mod world;
 pub mod write;
@@ -47,7 +49,7 @@ use faults::{Faults, Plan};
 use ownership::Writer;
 use request::{Request, Verb};
 use status::Refusal;
-use store::{Id, Store};
+use store::Store;
 pub use watch::Travel;
 
 /// When the simulated day begins.
@@ -74,8 +76,8 @@ pub struct Entry {
     pub code: u16,
     /// The version of the store after it.
     pub version: u64,
-    /// Whether it changed anything.
-    pub changed: bool,
+    /// What it deleted, as that was.
+    pub deleted: Option<Value>,
 }
 
 struct Shared {
@@ -207,18 +209,21 @@ impl Sim {
         let mut answer = match &plan.refusal {
             Some(refusal) => {
                 let answer = Err(refusal.clone());
-                self.note(user, &request, &answer, false);
+                self.note(user, &request, &answer, None);
                 refused(refusal)
             }
             None if request.verb == Verb::Watch => {
-                self.note(user, &request, &Ok(Value::Null), false);
+                self.note(user, &request, &Ok(Value::Null), None);
                 self.watch(&request, plan.travel)
             }
             None => {
-                let before = self.with(|store| store.version());
-                let answer = self.with(|store| handle(store, &request));
-                let changed = self.with(|store| store.version()) != before;
-                self.note(user, &request, &answer, changed);
+                let (answer, deleted) = self.with(|store| {
+                    let target = store.get(&request.id()).cloned();
+                    let answer = handle(store, &request);
+                    let deletes = request.verb == Verb::Delete && answer.is_ok();
+                    (answer, target.filter(|_| deletes))
+                });
+                self.note(user, &request, &answer, deleted);
                 match answer {
                     Ok(object) => respond(
                         if request.verb == Verb::Create { 201 } else { 200 },
@@ -250,7 +255,7 @@ impl Sim {
         answer
     }
 
-    fn note(&self, user: &str, request: &Request, answer: &Result<Value, Refusal>, changed: bool) {
+    fn note(&self, user: &str, request: &Request, answer: &Result<Value, Refusal>, deleted: Option<Value>) {
         let code = answer.as_ref().map_or_else(|refusal| refusal.code, |_| 200);
         let body = &request.body;
         let entry = Entry {
@@ -268,7 +273,7 @@ impl Sim {
             },
             code,
             version: self.with(|store| store.version()),
-            changed,
+            deleted,
         };
         self.shared
             .log
@@ -299,7 +304,7 @@ async fn read(request: http::Request<Body>) -> Request {
 fn handle(store: &mut Store, request: &Request) -> Result<Value, Refusal> {
     let kind = request.kind;
     let namespace = request.namespace.as_deref();
-    let id = Id::new(kind, namespace.unwrap_or_default(), &request.name);
+    let id = request.id();
     let writer = Writer {
         manager: request.manager(),
         applies: request.verb == Verb::Apply,

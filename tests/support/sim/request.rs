@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::kinds::{Kind, of_path};
 use super::selector::Selector;
+use super::store::Id;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,15 @@ pub struct Request {
 }
 
 impl Request {
+    /// Which object it is about.
+    pub fn id(&self) -> Id {
+        Id::new(
+            self.kind,
+            self.namespace.as_deref().unwrap_or_default(),
+            &self.name,
+        )
+    }
+
     /// Understands a request.
     ///
     /// # Panics

@@ -107,6 +107,11 @@ fn at<'a>(schema: &'a Value, path: &[&str]) -> Option<&'a Value> {
     Some(at)
 }
 
+/// The schema of what people write.
+pub fn of_spec(kind: &Kind) -> &'static Value {
+    &definition(kind).schema["properties"]["spec"]
+}
+
 /// How a list of a custom resource is merged.
 pub fn list_shape(kind: &Kind, path: &[&str]) -> Shape {
     let field = at(&definition(kind).schema, path).unwrap_or(&Value::Null);

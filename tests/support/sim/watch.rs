@@ -40,6 +40,27 @@ pub struct Travel {
     pub cut_after: Option<usize>,
 }
 
+impl Travel {
+    /// What is unusual about it, for people.
+    pub fn words(&self) -> Vec<String> {
+        let seconds = |what: &str, time: Duration| {
+            (!time.is_zero()).then(|| format!("{what} {:.3} s late", time.as_secs_f64()))
+        };
+        let after =
+            |what: &str, limit: Option<usize>| limit.map(|limit| format!("{what} after {limit} events"));
+        let words = [
+            seconds("each event", self.delay),
+            seconds("all it tells", self.behind),
+            self.coalesced
+                .then(|| "of several changes of an object only the last".to_owned()),
+            self.twice.then(|| "everything twice".to_owned()),
+            after("410", self.lost_after),
+            after("cut off", self.cut_after),
+        ];
+        words.into_iter().flatten().collect()
+    }
+}
+
 /// One watch.
 struct Watch {
     sim: Sim,

@@ -55,6 +55,17 @@ impl Kind for Greeting {
         &["a", "b"]
     }
 
+    fn base(&self) -> Value {
+        json!({"surname": "Doe"})
+    }
+
+    fn changes(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("name", json!({"name": "Ann", "surname": null})),
+            ("surname", json!({"surname": "Roe"})),
+        ]
+    }
+
     /// With both fields, one of which is null where it is to go.
     fn valid(&self, chance: &mut Chance) -> Value {
         match chance.below(4) {
@@ -150,6 +161,17 @@ impl Kind for Person {
 
     fn names(&self) -> &'static [&'static str] {
         &["a", "b", "c"]
+    }
+
+    fn base(&self) -> Value {
+        json!({"firstName": "Ann", "surname": "Doe"})
+    }
+
+    fn changes(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("firstName", json!({"firstName": "Bob"})),
+            ("surname", json!({"surname": "Roe"})),
+        ]
     }
 
     fn valid(&self, chance: &mut Chance) -> Value {

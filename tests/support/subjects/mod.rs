@@ -85,6 +85,12 @@ pub trait Kind: Sync {
     /// A few names, so that they are used again and taken from each other.
     fn names(&self) -> &'static [&'static str];
 
+    /// A spec with which an object is well.
+    fn base(&self) -> Value;
+
+    /// For each field, by its path in the spec as `routes[].path`, a change of the base that has an effect.
+    fn changes(&self) -> Vec<(&'static str, Value)>;
+
     /// A spec that the API server accepts, whatever comes of it.
     fn valid(&self, chance: &mut Chance) -> Value;
 

@@ -61,6 +61,30 @@ pub fn deletes_name_a_uid(world: &World) {
     }
 }
 
+/// Nothing is deleted but what an object of people controls.
+pub fn deletes_only_what_it_made(world: &World) {
+    for entry in of_operator(world) {
+        let Some(deleted) = &entry.deleted else { continue };
+        let owners = deleted["metadata"]["ownerReferences"].as_array();
+        let mut controllers = owners
+            .into_iter()
+            .flatten()
+            .filter(|owner| owner["controller"] == true);
+        let is_of_people = |owner: &Value| {
+            world
+                .subject
+                .kinds
+                .iter()
+                .any(|kind| owner["kind"] == kind.name())
+        };
+        assert!(
+            controllers.any(is_of_people),
+            "not its own: {}\n{deleted:#}",
+            entry.summary
+        );
+    }
+}
+
 /// Nothing is asked for that the operator's role does not allow.
 pub fn stays_within_its_role(world: &World) {
     let rules = (world.subject.role)();
