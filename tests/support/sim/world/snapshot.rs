@@ -30,13 +30,18 @@ pub fn take(world: &World) -> Snapshot {
     })
 }
 
+/// A ReplicaSet is named after a hash of its pods, in which is what people have added to those.
+fn lasting_name(owner: &Value) -> Option<&Value> {
+    (owner["kind"] != "ReplicaSet").then(|| &owner["name"])
+}
+
 fn essence(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut kept = object.clone();
     kept["metadata"] = json!({
         "labels": metadata["labels"], "annotations": metadata["annotations"], "finalizers": metadata["finalizers"],
         "owners": metadata["ownerReferences"].as_array().into_iter().flatten()
-            .map(|owner| json!([owner["kind"], owner["name"], owner["controller"]])).collect::<Vec<_>>(),
+            .map(|owner| json!([owner["kind"], lasting_name(owner), owner["controller"]])).collect::<Vec<_>>(),
     });
     forget(&mut kept);
     // The Deployment controller puts last what it has changed last.
