@@ -8,8 +8,7 @@ mod limits;
 pub mod v1alpha1;
 mod validate;
 
-pub use limits::MAX_NAME;
+pub use crate::api::problem::{Problem, Problems};
+pub use crate::api::rules::MAX_NAME;
 pub use v1alpha1::{MyProxy, MyProxySpec, MyProxyStatus};
-pub use validate::{
-    Address, Problem, Problems, ValidProxy, ValidRoute, ValidServer, ValidUpstream, validate,
-};
+pub use validate::{Address, ValidProxy, ValidRoute, ValidServer, ValidUpstream, validate};

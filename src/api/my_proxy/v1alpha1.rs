@@ -5,17 +5,14 @@
 //! The comments on fields are what `kubectl explain` prints, so they say units, default and limits, each in one line, since it
 //! keeps line ends. That of a list is printed with that of its elements after it.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{
-    MAX_HOST, MAX_IMAGE, MAX_NAME, MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT,
-};
+use super::limits::{MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT};
+use crate::api::resources::Resources;
+use crate::api::rules::{MAX_HOST, MAX_IMAGE, MAX_NAME};
 
 /// How many pods a proxy has when its author does not say.
 pub const DEFAULT_REPLICAS: i32 = 2;
@@ -178,25 +175,6 @@ pub struct Route {
     pub host: Option<String>,
 }
 
-/// CPU in cores and memory in bytes, as in a container's resources.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Resources {
-    /// What a pod is promised, in cores and bytes: for example cpu 100m (a tenth of a core), memory 64Mi. The default is none.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(schema_with = "quantities")]
-    pub requests: BTreeMap<String, Quantity>,
-
-    /// What a pod may use at most, in cores and bytes. The default is none.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(schema_with = "quantities")]
-    pub limits: BTreeMap<String, Quantity>,
-}
-
-/// As [`Quantity`]'s own schema, without the page of text that it would repeat in the resource definition.
-fn quantities(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": true}})
-}
-
 /// What the operator reports about a proxy.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MyProxyStatus {
@@ -234,6 +212,8 @@ pub struct MyProxyStatus {
 mod tests {
     use kube::CustomResourceExt;
 
+    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
     use super::*;
 
     #[test]
@@ -241,37 +221,9 @@ mod tests {
         insta::assert_yaml_snapshot!(MyProxy::crd());
     }
 
-    /// Every limit of the schema and every default, in words; `kubectl explain` shows nothing else of them.
     #[test]
     fn what_kubectl_explain_prints_names_limits_and_defaults() {
-        fn look(path: &str, field: &serde_json::Value, silent: &mut Vec<String>) {
-            let said = field["description"].as_str().unwrap_or_default();
-            let numbers = ["maximum", "maxLength", "maxItems", "default"]
-                .into_iter()
-                .filter_map(|limit| field[limit].as_f64());
-            let numbers = numbers
-                .chain(field["minimum"].as_f64())
-                .map(|number| number.to_string());
-            for number in
-                numbers.filter(|number| !said.split([' ', ',', '.', ':']).any(|word| word == number))
-            {
-                silent.push(format!("{path} does not say {number}: {said:?}"));
-            }
-            if !said.ends_with('.') || said.contains('\n') {
-                silent.push(format!("{path} is no line of sentences: {said:?}"));
-            }
-            for (name, field) in field["properties"].as_object().into_iter().flatten() {
-                look(&format!("{path}.{name}"), field, silent);
-            }
-            if field["items"].is_object() {
-                look(&format!("{path}[]"), &field["items"], silent);
-            }
-        }
-        let crd = serde_json::to_value(MyProxy::crd()).unwrap();
-        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-        let mut silent = Vec::new();
-        look("spec", spec, &mut silent);
-        assert!(silent.is_empty(), "{silent:#?}");
+        crate::api::testing::explains_itself(&MyProxy::crd());
     }
 
     #[test]

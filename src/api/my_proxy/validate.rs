@@ -4,23 +4,16 @@
 //! [`validate`] is the only way to a [`ValidProxy`], and the configuration is rendered from nothing else, so a string that
 //! could end an nginx directive or a block never reaches a template.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
 
-use super::limits::{
-    MAX_HOST, MAX_IMAGE, MAX_NAME, MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT,
-};
-use super::v1alpha1::{MyProxy, Resources, Route, Server, Upstream};
-
-/// How many problems a message spells out before it only counts.
-const SPELLED_OUT: usize = 5;
-
-const LABEL: &str =
-    "a DNS label: at most 63 of a-z, 0-9 and '-', beginning with a letter and not ending in '-'";
+use super::limits::{MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT};
+use super::v1alpha1::{MyProxy, Route, Server, Upstream};
+use crate::api::problem::{Found, Problems};
+use crate::api::resources::Resources;
+use crate::api::rules::{LABEL, MAX_HOST, check_quantities, is_dns_name, is_image, is_label};
 
 /// A proxy whose every string is safe to put into nginx's configuration and into the names of Kubernetes objects.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,49 +78,6 @@ pub struct ValidRoute {
     pub host: Option<String>,
 }
 
-/// One thing wrong with a spec.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
-    /// Where, for example `spec.routes[1].upstream`.
-    pub field: String,
-    /// What was found there, shortened.
-    pub value: String,
-    /// What would be accepted.
-    pub expected: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is {:?}; it must be {}",
-            self.field, self.value, self.expected
-        )
-    }
-}
-
-/// All that is wrong with a spec; never empty. Its text names the first five problems and counts the others.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub struct Problems(Vec<Problem>);
-
-impl Problems {
-    /// The problems, in the order of the fields.
-    pub fn list(&self) -> &[Problem] {
-        &self.0
-    }
-}
-
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spelled: Vec<_> = self.0.iter().take(SPELLED_OUT).map(Problem::to_string).collect();
-        f.write_str(&spelled.join("; "))?;
-        match self.0.len().saturating_sub(SPELLED_OUT) {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
-    }
-}
-
 /// Checks a proxy and gives the form from which its objects are built.
 ///
 /// # Errors
@@ -168,37 +118,18 @@ pub fn validate(proxy: &MyProxy) -> Result<ValidProxy, Problems> {
     }
     let upstreams = check_upstreams(&mut found, &spec.upstreams);
     let routes = check_routes(&mut found, &spec.routes, &upstreams);
-    if found.0.is_empty() {
-        Ok(ValidProxy {
-            deployment: spec.name.clone().unwrap_or_else(|| name.clone()),
-            namespace: proxy.namespace().unwrap_or_default(),
-            name,
-            replicas: spec.replicas,
-            image: spec.image.clone(),
-            upstreams,
-            routes,
-            tls_secret: spec.tls_secret.clone(),
-            resources: spec.resources.clone(),
-        })
-    } else {
-        Err(Problems(found.0))
-    }
-}
-
-#[derive(Default)]
-struct Found(Vec<Problem>);
-
-impl Found {
-    fn expect(&mut self, holds: bool, field: &str, value: impl ToString, expected: &str) {
-        if !holds {
-            let value = value.to_string().chars().take(80).collect();
-            self.0.push(Problem {
-                field: field.to_owned(),
-                value,
-                expected: expected.to_owned(),
-            });
-        }
-    }
+    found.done()?;
+    Ok(ValidProxy {
+        deployment: spec.name.clone().unwrap_or_else(|| name.clone()),
+        namespace: proxy.namespace().unwrap_or_default(),
+        name,
+        replicas: spec.replicas,
+        image: spec.image.clone(),
+        upstreams,
+        routes,
+        tls_secret: spec.tls_secret.clone(),
+        resources: spec.resources.clone(),
+    })
 }
 
 fn check_upstreams(found: &mut Found, upstreams: &[Upstream]) -> Vec<ValidUpstream> {
@@ -319,48 +250,8 @@ fn check_routes(found: &mut Found, routes: &[Route], upstreams: &[ValidUpstream]
     valid
 }
 
-fn check_quantities(found: &mut Found, field: &str, quantities: &BTreeMap<String, Quantity>) {
-    for (name, Quantity(text)) in quantities {
-        let field = format!("{field}.{name}");
-        found.expect(
-            is_quantity(text),
-            &field,
-            text,
-            "a quantity such as 100m, 1, 64Mi or 1.5Gi",
-        );
-    }
-}
-
-/// RFC 1035: what a Service may be called.
-fn is_label(text: &str) -> bool {
-    text.len() <= MAX_NAME && text.starts_with(|c: char| c.is_ascii_lowercase()) && is_dns_segment(text)
-}
-
-fn is_dns_segment(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 63
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
-/// RFC 1123: labels of lower-case letters, digits and dashes, joined by dots.
-fn is_dns_name(text: &str) -> bool {
-    text.len() <= MAX_HOST && text.split('.').all(is_dns_segment)
-}
-
 fn is_route_host(text: &str) -> bool {
     text.len() <= MAX_HOST && is_dns_name(text.strip_prefix("*.").unwrap_or(text))
-}
-
-fn is_image(text: &str) -> bool {
-    text.len() <= MAX_IMAGE
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"._:/@-".contains(&b))
 }
 
 fn parse_address(text: &str) -> Option<Address> {
@@ -389,23 +280,6 @@ fn parse_path(text: &str) -> Option<&str> {
         .into_iter()
         .all(|segment| !matches!(segment, "" | "." | ".."))
         .then_some(path)
-}
-
-/// The grammar of a quantity that is not negative: a decimal number, then a suffix or an exponent of ten.
-fn is_quantity(text: &str) -> bool {
-    const SUFFIXES: [&str; 16] = [
-        "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
-    ];
-    let text = text.strip_prefix('+').unwrap_or(text);
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let has_digit = number.bytes().any(|b| b.is_ascii_digit());
-    let exponent = suffix.strip_prefix(['e', 'E']).unwrap_or_default();
-    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    let is_exponent = !exponent.is_empty() && exponent.bytes().all(|b| b.is_ascii_digit());
-    has_digit && number.matches('.').count() <= 1 && (SUFFIXES.contains(&suffix) || is_exponent)
 }
 
 #[cfg(test)]

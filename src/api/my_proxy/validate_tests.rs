@@ -166,24 +166,3 @@ fn any_text() -> impl Strategy<Value = String> {
         "[a-z][a-z0-9-]{0,8}"
     ]
 }
-
-#[rstest]
-#[case::plain("1", true)]
-#[case::milli("100m", true)]
-#[case::fraction("1.5Gi", true)]
-#[case::exa("1E", true)]
-#[case::exbi("1Ei", true)]
-#[case::exponent("12e6", true)]
-#[case::signed_exponent("1E-3", true)]
-#[case::no_fraction("1.", true)]
-#[case::no_whole(".5", true)]
-#[case::negative("-1", false)]
-#[case::bytes("64MB", false)]
-#[case::no_number("Mi", false)]
-#[case::two_dots("1.2.3", false)]
-#[case::dot(".", false)]
-#[case::no_exponent("1e", false)]
-#[case::nothing("", false)]
-fn quantities_are_those_of_the_api(#[case] text: &str, #[case] accepted: bool) {
-    assert_eq!(is_quantity(text), accepted);
-}
