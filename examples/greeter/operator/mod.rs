@@ -28,12 +28,9 @@ pub fn register(manager: &mut Manager, options: ControllerOptions) {
     manager.add(controller.options(options));
 
     let known = people.clone();
+    let asked = predicates::generation().or(predicates::finalizers());
     let controller = Controller::new("person", &people, People(greetings.clone()))
-        .when(
-            predicates::generation()
-                .or(predicates::finalizers())
-                .or(predicates::status()),
-        )
+        .when(asked.or(predicates::status()))
         .watches(&greetings, move |greeting: &Greeting| {
             keys(&known, greeting, |person| decide::concerns(greeting, person))
         });
