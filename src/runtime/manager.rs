@@ -117,7 +117,7 @@ impl Manager {
             .map(|lease| (outlook.clone(), lease.lease_duration));
         let health = Health::new(move || {
             let sources = checked.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let mut missing = missing(&sources);
+            let mut missing = missing(&sources, |source| source.is_synced());
             if let Some((outlook, patience)) = &election {
                 missing.extend(outlook.check(*patience).err());
             }
@@ -264,12 +264,14 @@ impl Manager {
 
     async fn wait_for_caches(&self) -> Result<(), ManagerError> {
         let sources = self.sources();
-        self.in_time(join_all(sources.iter().map(|source| source.synced())))
-            .await
+        let all = join_all(sources.iter().map(|source| source.synced()));
+        self.in_time(self.options.sync_timeout, all).await
     }
 
-    /// Waits for the lease, and then until what is reconciled has been listed anew: a watch may still have to tell of the last leader's time, and
-    /// by an earlier spec and the present children one would bring that spec about again. False when told to stop meanwhile.
+    /// Waits for the lease, and then until what is reconciled has been listed anew: a watch may still have to tell of the last leader's
+    /// time, and by an earlier spec and the present children one would bring that spec about again. False when told to stop meanwhile.
+    ///
+    /// Whoever cannot list within the lease's duration lets another one try.
     async fn begin_to_lead(
         &self,
         elector: &mut Elector,
@@ -278,10 +280,11 @@ impl Manager {
         if !elector.acquire(shutdown.clone()).await {
             return Ok(false);
         }
+        let after = elector.lease_duration();
         let lists = join_all(self.controllers.iter().map(|controller| controller.list_anew()));
         let leads = tokio::select! {
             lost = elector.hold() => return Err(lost.into()),
-            listed = self.in_time(lists) => listed.map(|()| true),
+            listed = self.in_time(after, lists) => listed.map(|()| true),
             () = shutdown => Ok(false),
         };
         if !matches!(leads, Ok(true)) {
@@ -291,13 +294,16 @@ impl Manager {
     }
 
     /// Waits until all of these have listed what they are to list.
-    async fn in_time(&self, lists: impl Future<Output = Vec<()>>) -> Result<(), ManagerError> {
-        let after = self.options.sync_timeout;
+    async fn in_time(
+        &self,
+        after: Duration,
+        lists: impl Future<Output = Vec<()>>,
+    ) -> Result<(), ManagerError> {
         match timeout(after, lists).await {
             Ok(_) => Ok(()),
             Err(_) => Err(ManagerError::NotSynced {
                 after,
-                missing: missing(&self.sources()),
+                missing: missing(&self.sources(), |source| source.is_listed()),
             }),
         }
     }
@@ -349,9 +355,10 @@ async fn hold(elector: &mut Option<Elector>) -> LeaseLost {
     }
 }
 
-fn missing(sources: &[Arc<dyn Source>]) -> Vec<String> {
-    let unsynced = sources.iter().filter(|source| !source.is_synced());
-    unsynced
+/// Those that are not so, with the reasons.
+fn missing(sources: &[Arc<dyn Source>], is_so: impl Fn(&dyn Source) -> bool) -> Vec<String> {
+    let others = sources.iter().filter(|source| !is_so(source.as_ref()));
+    others
         .map(|source| {
             let why = source.last_error().unwrap_or_else(|| "not listed yet".to_owned());
             format!("{}: {why}", source.kind())
