@@ -42,7 +42,7 @@ fn the_same_seed_gives_the_same_run() {
     );
 }
 
-/// A mishap stays what it is without the others, of which there are many before anything is applied.
+/// A mishap stays what it is without the others, of which there are some before the Service is made.
 #[test]
 fn of_storms_one_mishap_can_be_had() {
     let all = Of {
@@ -57,8 +57,8 @@ fn of_storms_one_mishap_can_be_had() {
         lines.iter().map(without_time).collect::<Vec<_>>()
     };
     let lines = told(&all);
-    let at = lines.iter().position(|line| line.starts_with("Apply "));
-    let at = at.expect("a mishap of an apply");
+    let at = lines.iter().position(|line| line.starts_with("Apply Service"));
+    let at = at.expect("a mishap of a Service");
     let one = all.only(&all.steps()[at..=at]);
     log_of(&one);
     assert_eq!(told(&one), lines[at..=at]);
