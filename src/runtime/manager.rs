@@ -263,48 +263,44 @@ impl Manager {
     }
 
     async fn wait_for_caches(&self) -> Result<(), ManagerError> {
-        let sources = self.sources();
+        let (sources, after) = (self.sources(), self.options.sync_timeout);
         let all = join_all(sources.iter().map(|source| source.synced()));
-        self.in_time(self.options.sync_timeout, all).await
+        timeout(after, all)
+            .await
+            .map(drop)
+            .map_err(|_| ManagerError::NotSynced {
+                after,
+                missing: missing(&sources, |source| source.is_synced()),
+            })
     }
 
     /// Waits for the lease, and then until what is reconciled has been listed anew: a watch may still have to tell of the last leader's
     /// time, and by an earlier spec and the present children one would bring that spec about again. False when told to stop meanwhile.
-    ///
-    /// Whoever cannot list within the lease's duration lets another one try.
     async fn begin_to_lead(
         &self,
         elector: &mut Elector,
         shutdown: impl Future<Output = ()> + Clone,
-    ) -> Result<bool, ManagerError> {
+    ) -> Result<bool, LeaseLost> {
         if !elector.acquire(shutdown.clone()).await {
             return Ok(false);
         }
-        let after = elector.lease_duration();
-        let lists = join_all(self.controllers.iter().map(|controller| controller.list_anew()));
-        let leads = tokio::select! {
-            lost = elector.hold() => return Err(lost.into()),
-            listed = self.in_time(after, lists) => listed.map(|()| true),
-            () = shutdown => Ok(false),
-        };
-        if !matches!(leads, Ok(true)) {
-            elector.release().await;
+        let patience = elector.lease_duration();
+        tokio::select! {
+            lost = elector.hold() => Err(lost),
+            () = self.list_anew(patience) => Ok(true),
+            () = shutdown => {
+                elector.release().await;
+                Ok(false)
+            }
         }
-        leads
     }
 
-    /// Waits until all of these have listed what they are to list.
-    async fn in_time(
-        &self,
-        after: Duration,
-        lists: impl Future<Output = Vec<()>>,
-    ) -> Result<(), ManagerError> {
-        match timeout(after, lists).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(ManagerError::NotSynced {
-                after,
-                missing: missing(&self.sources(), |source| source.is_listed()),
-            }),
+    /// Where that takes longer, what the watches have told is better than to do nothing at all; the lists are waited for no more, but still come.
+    async fn list_anew(&self, patience: Duration) {
+        let lists = join_all(self.controllers.iter().map(|controller| controller.list_anew()));
+        if timeout(patience, lists).await.is_err() {
+            let missing = missing(&self.sources(), |source| source.is_listed()).join("; ");
+            warn!(after = ?patience, missing, "working with what the watches have told so far, since not everything could be listed anew");
         }
     }
 
