@@ -10,7 +10,8 @@ use std::net::IpAddr;
 use kube::ResourceExt;
 
 use super::limits::{MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT};
-use super::v1alpha1::{MyProxy, Route, Server, Upstream};
+use super::routing::{Route, Server, Upstream};
+use super::v1alpha1::MyProxy;
 use crate::api::problem::{Found, Problems};
 use crate::api::resources::Resources;
 use crate::api::rules::{LABEL, MAX_HOST, check_quantities, is_dns_name, is_image, is_label};
