@@ -181,7 +181,7 @@ fn check_server(found: &mut Found, field: &str, server: &Server) -> Option<Valid
         address.is_some(),
         &format!("{field}.host"),
         &server.host,
-        "a host name or an IP address",
+        "an IP address, or a host name: labels of at most 63 of a-z, 0-9 and '-', joined by dots",
     );
     let port = u16::try_from(server.port).ok().filter(|port| *port > 0);
     found.expect(
