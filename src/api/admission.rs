@@ -10,7 +10,11 @@ pub struct Admission {
     schema: Value,
     structural: Validator,
     rules: CompiledSchema,
-    cel: kube_cel::Validator,
+}
+
+thread_local! {
+    /// Made once: it holds all the functions that a rule may use.
+    static CEL: kube_cel::Validator = kube_cel::Validator::new();
 }
 
 impl Admission {
@@ -27,7 +31,6 @@ impl Admission {
             structural: jsonschema::validator_for(&plain).unwrap(),
             schema,
             rules,
-            cel: kube_cel::Validator::new(),
         }
     }
 
@@ -41,7 +44,7 @@ impl Admission {
             .collect();
         // The API server does not ask the rules about what the schema refuses.
         if refusals.is_empty()
-            && let Err(errors) = self.cel.validate_compiled(&self.rules, &object, old.as_ref())
+            && let Err(errors) = CEL.with(|cel| cel.validate_compiled(&self.rules, &object, old.as_ref()))
         {
             refusals.extend(errors.as_slice().iter().map(ToString::to_string));
         }

@@ -13,3 +13,4 @@ pub mod rules;
 pub mod settings;
 #[cfg(test)]
 mod testing;
+pub mod trino_cluster;

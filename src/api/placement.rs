@@ -1,5 +1,5 @@
-//! Where pods run, as every kind that holds more than a proxy's state has it. Smaller than a pod's own affinity, which as a schema is
-//! longer than all the rest of a kind.
+//! Where pods run, for the kinds that ask it of their authors. Smaller than a pod's own affinity, whose schema is longer than all the
+//! rest of a kind.
 
 use std::collections::BTreeMap;
 
