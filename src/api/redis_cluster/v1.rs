@@ -223,6 +223,9 @@ pub struct Auth {
 /// Each user has a password in a Secret, and rules that say what it may do.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(format!("!self.rules.matches('(?i)(^|[ ()])([><#!]|({})([ ()]|$))')", PASSWORD_RULES.join("|")))
+    .message(Message::Message(format!("rules are about the password; they must be {USER_RULES}")))
+    .field_path(".rules"))]
 pub struct AclUser {
     /// Name of the user, at most 63 characters; default and roadstead are taken.
     #[schemars(length(min = 1, max = MAX_USER), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._@-]*$"))]
@@ -235,8 +238,6 @@ pub struct AclUser {
 
     /// What the user may do, as in a Redis ACL, at most 1024 characters: for example ~app:* +@read +@write. Passwords are refused in it.
     #[schemars(length(min = 1, max = MAX_SETTING), regex(pattern = VALUE_PATTERN))]
-    #[x_kube(validation = Rule::new(format!("!self.matches('(?i)(^|[ ()])([><#!]|({})([ ()]|$))')", PASSWORD_RULES.join("|")))
-        .message(Message::Message(format!("rules are about the password; they must be {USER_RULES}"))))]
     pub rules: String,
 }
 

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use kube::CustomResourceExt;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -31,8 +33,8 @@ fn problems(spec: Value) -> Vec<String> {
 }
 
 fn refused_by_schema(object: &Value, old: Option<&Value>) -> Vec<String> {
-    thread_local!(static V1: Admission = Admission::of(&RedisCluster::crd()));
-    V1.with(|v1| v1.refusals(object, old))
+    static V1: LazyLock<Admission> = LazyLock::new(|| Admission::of(&RedisCluster::crd()));
+    V1.refusals(object, old)
 }
 
 fn user(field: &str, value: &str) -> Value {
