@@ -21,15 +21,15 @@ pub struct KeyReference {
     pub key: String,
 }
 
-/// Has to be able to be a name of a `kind`.
-pub(super) fn check_object_name(found: &mut Found, field: &str, name: &str, kind: &str) {
-    let expected = format!("the name of a {kind} in the same namespace");
-    found.expect(is_dns_name(name), field, name, &expected);
+/// Has to be able to be a name of `what`, such as `a Secret in the same namespace`.
+pub(super) fn check_object_name(found: &mut Found, field: &str, name: &str, what: &str) {
+    found.expect(is_dns_name(name), field, name, &format!("the name of {what}"));
 }
 
 /// Has to be able to be a key of a `kind`.
 pub(super) fn check_key(found: &mut Found, field: &str, reference: &KeyReference, kind: &str) {
-    check_object_name(found, &format!("{field}.name"), &reference.name, kind);
+    let what = format!("a {kind} in the same namespace");
+    check_object_name(found, &format!("{field}.name"), &reference.name, &what);
     let key = &reference.key;
     // What the API server takes for a key, which becomes the name of a file.
     let is_key = key.len() <= MAX_HOST

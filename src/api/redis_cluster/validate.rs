@@ -84,14 +84,24 @@ pub fn validate(cluster: &RedisCluster) -> Result<ValidRedisCluster, Problems> {
     }
     check_bytes(&mut found, "spec.storage.size", &spec.storage.size.0);
     if let Some(class) = &spec.storage.storage_class_name {
-        check_object_name(&mut found, "spec.storage.storageClassName", class, "StorageClass");
+        check_object_name(
+            &mut found,
+            "spec.storage.storageClassName",
+            class,
+            "a StorageClass",
+        );
     }
     if let Some(secret) = spec.auth.as_ref().and_then(|auth| auth.password_secret.as_ref()) {
         check_key(&mut found, "spec.auth.passwordSecret", secret, "Secret");
     }
     check_users(&mut found, &spec.acl_users);
     if let Some(tls) = &spec.tls {
-        check_object_name(&mut found, "spec.tls.secretName", &tls.secret_name, "Secret");
+        check_object_name(
+            &mut found,
+            "spec.tls.secretName",
+            &tls.secret_name,
+            "a Secret in the same namespace",
+        );
     }
     check_config(&mut found, &spec.config);
     if let Some(placement) = &spec.placement {

@@ -158,7 +158,8 @@ fn all_problems_are_told_at_once() {
 
 #[test]
 fn a_refusal_says_what_was_found_and_what_is_accepted() {
-    insta::assert_snapshot!(validate(&cluster(json!({"size": 2, "config": {"dir": "/"}}))).unwrap_err());
+    let spec = json!({"size": 2, "config": {"dir": "/"}, "storage": {"storageClassName": "A"}, "tls": {"secretName": "A"}});
+    insta::assert_snapshot!(validate(&cluster(spec)).unwrap_err());
     let schema = [
         (json!({"size": 2}), None),
         (config("dir", "/"), None),

@@ -265,7 +265,7 @@ fn default_heap() -> i32 {
 }
 
 /// How the number of workers follows the queries that run and wait.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.minWorkers <= self.maxWorkers")
     .message(Message::Expression("'minWorkers is %d; it must be at most maxWorkers, which is %d'.format([self.minWorkers, self.maxWorkers])".into()))

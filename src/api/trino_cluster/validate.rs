@@ -130,12 +130,17 @@ pub fn validate(cluster: &TrinoCluster) -> Result<ValidTrinoCluster, Problems> {
         check_key(&mut found, field, &access.rules_config_map, "ConfigMap");
     }
     if let Some(tls) = &spec.tls {
-        check_object_name(&mut found, "spec.tls.secretName", &tls.secret_name, "Secret");
+        check_object_name(
+            &mut found,
+            "spec.tls.secretName",
+            &tls.secret_name,
+            "a Secret in the same namespace",
+        );
     }
     if let Some(spill) = &spec.spill {
         check_bytes(&mut found, "spec.spill.size", &spill.size.0);
         if let Some(class) = &spill.storage_class_name {
-            check_object_name(&mut found, "spec.spill.storageClassName", class, "StorageClass");
+            check_object_name(&mut found, "spec.spill.storageClassName", class, "a StorageClass");
         }
     }
     if let Some(exchange) = &spec.exchange {
