@@ -1,11 +1,12 @@
 //! Database: PostgreSQL that survives its machines.
 //!
-//! [`v1alpha1`] holds the shape that users know, [`v1`] the one that is stored.
+//! [`v1alpha1`] holds the shape that users know, [`v1`] the one that is stored; [`convert`] leads from either to the other.
 //! [`validate`] turns the stored one into a [`ValidDatabase`], the only form from which a server's configuration, a statement or a
 //! child object is built; [`validate_update`] says what may not become of it.
 
 mod cel;
 mod content;
+pub mod convert;
 mod cron;
 #[cfg(test)]
 mod gate;
