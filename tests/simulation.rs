@@ -277,6 +277,7 @@ async fn live_through(Of { subject, case: at }: Of<At>) {
         let late = late_kinds(subject, at.write / 2);
         world.stand_by(&faults::behind(move |kind| late.contains(&kind), BEHIND));
     }
+    // A child that is made so late that its proxy has gone is the garbage collector's.
     if at.mishap != Mishap::Late {
         world.sim.always(proxies::goes_last("edge"));
     }

@@ -143,8 +143,13 @@ impl<R: Reconciler> Controller<R> {
             let passes = predicate
                 .as_ref()
                 .is_none_or(|predicate| predicate.passes(change.old.as_deref(), change.new.as_deref()));
-            if let Some(object) = change.sides().next().filter(|_| passes) {
-                own.add(ObjectKey::of(object));
+            let Some(object) = change.sides().next().filter(|_| passes) else {
+                return;
+            };
+            let key = ObjectKey::of(object);
+            // It is tried again in its own time: what each failure says in the status must not go around the back-off.
+            if own.failures(&key) == 0 || !is_of_status_alone(change) {
+                own.add(key);
             }
         });
         Connected {
@@ -157,6 +162,25 @@ impl<R: Reconciler> Controller<R> {
             }),
         }
     }
+}
+
+/// Whether neither what is asked for nor the life of the object has changed.
+fn is_of_status_alone<K: Object>(change: &Change<K>) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return false;
+    };
+    let asked = |object: &K| {
+        let meta = object.meta().clone();
+        (
+            meta.uid,
+            meta.generation,
+            meta.finalizers,
+            meta.deletion_timestamp,
+            meta.labels,
+            meta.annotations,
+        )
+    };
+    asked(old) == asked(new)
 }
 
 impl<R: Reconciler> std::fmt::Debug for Controller<R> {
@@ -172,7 +196,7 @@ impl<R: Reconciler> std::fmt::Debug for Controller<R> {
 pub(super) trait Runnable: Send + Sync {
     /// Brings the gauges that depend on the time up to date.
     fn refresh_metrics(&self);
-    /// Has the objects that it reconciles be listed anew, and waits until they are.
+    /// Lists the objects that it reconciles anew, and waits until that is done.
     fn list_anew(&self) -> BoxFuture<'static, ()>;
     /// Begins with every object there is, and works until the queue is closed.
     fn work(&self, context: Context) -> BoxFuture<'static, ()>;

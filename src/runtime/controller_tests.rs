@@ -87,9 +87,7 @@ fn start() -> (Connected<Clumsy>, Arc<AtomicUsize>, Metrics) {
 
 fn start_with<R: Reconciler<Kind = ConfigMap>>(reconciler: R) -> (Connected<R>, Metrics) {
     let metrics = Metrics::new();
-    let mut object = ConfigMap::default();
-    object.metadata.name = Some("here".into());
-    let primary = Cache::from_iter([object]);
+    let primary = cache_of_one();
     let controller = Controller::new("test", &primary, reconciler).options(ControllerOptions {
         concurrency: 1,
         ..ControllerOptions::default()
@@ -97,6 +95,13 @@ fn start_with<R: Reconciler<Kind = ConfigMap>>(reconciler: R) -> (Connected<R>, 
     let connected = controller.connect(&RuntimeMetrics::register(&metrics));
     tokio::spawn(connected.work(context()));
     (connected, metrics)
+}
+
+fn cache_of_one() -> Cache<ConfigMap> {
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("here".into());
+    object.metadata.resource_version = Some("1".into());
+    Cache::from_iter([object])
 }
 
 fn value(metrics: &Metrics, name: &str) -> u64 {
@@ -148,4 +153,44 @@ async fn a_success_ends_the_back_off() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(value(&metrics, "controller_runtime_active_workers"), 0);
     assert_eq!(queue.failures(&key), 0, "the next failure is a first one");
+}
+
+/// Fails each time, and each time says so in other words.
+struct Wordy {
+    calls: Arc<AtomicUsize>,
+    primary: Cache<ConfigMap>,
+}
+
+impl Reconciler for Wordy {
+    type Kind = ConfigMap;
+    type Error = Conflict;
+
+    async fn reconcile(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Next, Conflict> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        let mut said = ConfigMap::clone(&object);
+        said.metadata.resource_version = Some((call + 2).to_string());
+        said.data = Some([("status".to_owned(), call.to_string())].into());
+        self.primary.note(said);
+        Err(Conflict { panics: false })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failure_says_in_the_status_does_not_go_around_the_back_off() {
+    let calls = Arc::<AtomicUsize>::default();
+    let primary = cache_of_one();
+    let wordy = Wordy {
+        calls: Arc::clone(&calls),
+        primary: primary.clone(),
+    };
+    let changed = super::super::predicates::Predicate::new(|old: &ConfigMap, new| old.data != new.data);
+    let controller = Controller::new("test", &primary, wordy).when(changed);
+    let connected = controller.connect(&RuntimeMetrics::register(&Metrics::new()));
+    tokio::spawn(connected.work(context()));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let calls = calls.load(Ordering::SeqCst);
+    assert!(
+        (10..20).contains(&calls),
+        "5 ms doubled 13 times, and once more at first: {calls}"
+    );
 }

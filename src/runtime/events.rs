@@ -27,7 +27,8 @@ use crate::telemetry::sparing::Sparing;
 const NOTE_LIMIT: usize = 1024;
 /// Leaves room for the suffix in the 253 bytes of a name.
 const NAME_LIMIT: usize = 230;
-/// A repetition is told to the API server no more often than this.
+/// A repetition is told to the API server no more often than this, unless something else was said of the object meanwhile: people read events
+/// in the order of their times.
 const REPEAT: Duration = Duration::from_secs(300);
 /// After this time without repetition an event is a new one. The API server keeps events for an hour by default.
 const FORGET: Duration = Duration::from_secs(1800);
@@ -257,6 +258,7 @@ impl Memory {
     /// What to do when `key` is said at `now`.
     fn step(&mut self, key: &Key, now: Instant) -> Step {
         self.forget(now);
+        let came_between = self.came_between(key);
         let Some(said) = self.said.get_mut(key) else {
             if !spend(&mut self.budgets, &key.uid, now) {
                 return Step::Drop;
@@ -275,10 +277,8 @@ impl Memory {
         };
         said.last_said = now;
         said.count = said.count.saturating_add(1);
-        if said
-            .last_sent
-            .is_some_and(|sent| now.duration_since(sent) < REPEAT)
-        {
+        let lately = |sent: Instant| now.duration_since(sent) < REPEAT;
+        if said.last_sent.is_some_and(lately) && !(came_between && spend(&mut self.budgets, &key.uid, now)) {
             return Step::Count;
         }
         match &said.name {
@@ -289,6 +289,27 @@ impl Memory {
             None if spend(&mut self.budgets, &key.uid, now) => Step::Create,
             None => Step::Drop,
         }
+    }
+
+    /// Whether something else was said of the object since `key` was.
+    fn came_between(&self, key: &Key) -> bool {
+        let Some(said) = self.said.get(key) else {
+            return false;
+        };
+        let first = Key {
+            uid: key.uid.clone(),
+            type_: EventType::Normal,
+            reason: String::new(),
+            action: String::new(),
+            note: String::new(),
+        };
+        let of_object = self
+            .said
+            .range(first..)
+            .take_while(|(other, _)| other.uid == key.uid);
+        of_object
+            .into_iter()
+            .any(|(_, other)| other.last_said > said.last_said)
     }
 
     fn sent(&mut self, key: &Key, name: String, now: Instant) {
@@ -345,139 +366,5 @@ fn shorten(note: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::telemetry::captured::Captured;
-
-    fn key(uid: &str, note: &str) -> Key {
-        Key {
-            uid: uid.into(),
-            type_: EventType::Warning,
-            reason: "Failed".into(),
-            action: "Reconcile".into(),
-            note: note.into(),
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_same_said_again_is_counted_and_sent_every_five_minutes_at_most() {
-        let (mut memory, start) = (Memory::default(), Instant::now());
-        let key = key("1", "no");
-        assert_eq!(memory.step(&key, start), Step::Create);
-        memory.sent(&key, "web.1".into(), start);
-        for second in 1..300 {
-            assert_eq!(
-                memory.step(&key, start + Duration::from_secs(second)),
-                Step::Count
-            );
-        }
-        assert_eq!(
-            memory.step(&key, start + REPEAT),
-            Step::Repeat {
-                name: "web.1".into(),
-                count: 301
-            }
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_new_note_is_a_new_event() {
-        let (mut memory, now) = (Memory::default(), Instant::now());
-        memory.step(&key("1", "line 3"), now);
-        memory.sent(&key("1", "line 3"), "web.1".into(), now);
-        assert_eq!(memory.step(&key("1", "line 4"), now), Step::Create);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_that_could_not_be_sent_is_tried_again() {
-        let (mut memory, now) = (Memory::default(), Instant::now());
-        assert_eq!(memory.step(&key("1", "no"), now), Step::Create);
-        assert_eq!(memory.step(&key("1", "no"), now), Step::Create);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_object_that_says_too_much_is_cut_off_and_others_are_not() {
-        let (mut memory, now) = (Memory::default(), Instant::now());
-        let created = (0..100)
-            .filter(|n| memory.step(&key("1", &n.to_string()), now) == Step::Create)
-            .count();
-        assert_eq!(created, 25);
-        assert_eq!(memory.step(&key("1", "more"), now), Step::Drop);
-        assert_eq!(memory.step(&key("2", "hello"), now), Step::Create);
-        assert_eq!(memory.step(&key("1", "later"), now + REFILL), Step::Create);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn memory_is_bounded_and_forgets_and_nothing_new_is_dropped_for_want_of_it() {
-        let (mut memory, now) = (Memory::default(), Instant::now());
-        for n in 0..LIMIT + 100 {
-            assert_eq!(
-                memory.step(&key(&n.to_string(), "no"), now),
-                Step::Create,
-                "object {n}"
-            );
-        }
-        assert_eq!((memory.said.len(), memory.budgets.len()), (LIMIT, LIMIT));
-        memory.forget(now + FORGET);
-        assert!(memory.said.is_empty() && memory.budgets.is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn of_a_full_memory_the_longest_silent_is_forgotten() {
-        let (mut memory, start) = (Memory::default(), Instant::now());
-        let name = |n: usize| key(&n.to_string(), "no");
-        let at = |n: usize| start + Duration::from_millis(n as u64);
-        for n in 0..LIMIT {
-            memory.step(&name(n), at(n));
-            memory.sent(&name(n), format!("web.{n}"), at(n));
-        }
-        assert_eq!(memory.step(&name(0), at(LIMIT)), Step::Count);
-        assert_eq!(memory.step(&name(LIMIT), at(LIMIT)), Step::Create);
-        assert_eq!(memory.step(&name(0), at(LIMIT)), Step::Count, "said again lately");
-        assert_eq!(memory.step(&name(2), at(LIMIT)), Step::Count, "not the oldest");
-        assert_eq!(memory.step(&name(1), at(LIMIT)), Step::Create, "forgotten");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_cut_off_is_logged_once_a_minute_and_what_is_repeated_is_not() {
-        let answer = |_: http::Request<kube::client::Body>| {
-            std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(
-                http_body_util::Full::new(bytes::Bytes::from("{\"metadata\": {}}")),
-            )))
-        };
-        let client = Client::new(tower::service_fn(answer), "ns");
-        let events = Events::new(client, "test", "test", Clock::system());
-        let mut object = k8s_openapi::api::core::v1::ConfigMap::default();
-        object.metadata.name = Some("web".into());
-        let log = Captured::begin();
-        let say = async |note: &str| {
-            let type_ = EventType::Warning;
-            events.publish(&object, type_, "Failed", "Reconcile", note).await;
-        };
-        for _ in 0..100 {
-            say("the same").await;
-        }
-        assert_eq!(log.lines_with("WARN"), [""; 0]);
-        for n in 0..100 {
-            say(&n.to_string()).await;
-        }
-        tokio::time::advance(Duration::from_secs(60)).await;
-        say("spends what was refilled").await;
-        say("too much").await;
-        let lines = log.lines_with("too many new events");
-        assert_eq!(lines.len(), 2, "{lines:?}");
-        for (line, dropped) in lines.iter().zip(["dropped=1", "dropped=76"]) {
-            assert!(line.contains("WARN") && line.ends_with(dropped), "{line}");
-            assert!(line.contains("name=\"web\"") && line.contains("Failed"), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_long_note_is_cut_between_characters() {
-        let note = "ä".repeat(600);
-        assert_eq!(shorten(&note).len(), 1024);
-        assert_eq!(shorten("short"), "short");
-        let odd = format!("x{note}");
-        assert_eq!(shorten(&odd).len(), 1023);
-    }
-}
+#[path = "events_tests.rs"]
+mod tests;

@@ -117,7 +117,7 @@ impl Manager {
             .map(|lease| (outlook.clone(), lease.lease_duration));
         let health = Health::new(move || {
             let sources = checked.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let mut missing = missing(&sources);
+            let mut missing = missing(&sources, |source| source.is_synced());
             if let Some((outlook, patience)) = &election {
                 missing.extend(outlook.check(*patience).err());
             }
@@ -263,42 +263,44 @@ impl Manager {
     }
 
     async fn wait_for_caches(&self) -> Result<(), ManagerError> {
-        let sources = self.sources();
-        self.in_time(join_all(sources.iter().map(|source| source.synced())))
+        let (sources, after) = (self.sources(), self.options.sync_timeout);
+        let all = join_all(sources.iter().map(|source| source.synced()));
+        timeout(after, all)
             .await
+            .map(drop)
+            .map_err(|_| ManagerError::NotSynced {
+                after,
+                missing: missing(&sources, |source| source.is_synced()),
+            })
     }
 
-    /// Waits for the lease, and then until what is reconciled has been listed anew: a watch may still have to tell of the last leader's time, and
-    /// by an earlier spec and the present children one would bring that spec about again. False when told to stop meanwhile.
+    /// Waits for the lease, and then until what is reconciled has been listed anew: a watch may still have to tell of the last leader's
+    /// time, and by an earlier spec and the present children one would bring that spec about again. False when told to stop meanwhile.
     async fn begin_to_lead(
         &self,
         elector: &mut Elector,
         shutdown: impl Future<Output = ()> + Clone,
-    ) -> Result<bool, ManagerError> {
+    ) -> Result<bool, LeaseLost> {
         if !elector.acquire(shutdown.clone()).await {
             return Ok(false);
         }
-        let lists = join_all(self.controllers.iter().map(|controller| controller.list_anew()));
-        let leads = tokio::select! {
-            lost = elector.hold() => return Err(lost.into()),
-            listed = self.in_time(lists) => listed.map(|()| true),
-            () = shutdown => Ok(false),
-        };
-        if !matches!(leads, Ok(true)) {
-            elector.release().await;
+        let patience = elector.lease_duration();
+        tokio::select! {
+            lost = elector.hold() => Err(lost),
+            () = self.list_anew(patience) => Ok(true),
+            () = shutdown => {
+                elector.release().await;
+                Ok(false)
+            }
         }
-        leads
     }
 
-    /// Waits until all of these have listed what they are to list.
-    async fn in_time(&self, lists: impl Future<Output = Vec<()>>) -> Result<(), ManagerError> {
-        let after = self.options.sync_timeout;
-        match timeout(after, lists).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(ManagerError::NotSynced {
-                after,
-                missing: missing(&self.sources()),
-            }),
+    /// Where that takes longer, what the watches have told is better than to do nothing at all; the lists are waited for no more, but still come.
+    async fn list_anew(&self, patience: Duration) {
+        let lists = join_all(self.controllers.iter().map(|controller| controller.list_anew()));
+        if timeout(patience, lists).await.is_err() {
+            let missing = missing(&self.sources(), |source| source.is_listed()).join("; ");
+            warn!(after = ?patience, missing, "working with what the watches have told so far, since not everything could be listed anew");
         }
     }
 
@@ -349,9 +351,10 @@ async fn hold(elector: &mut Option<Elector>) -> LeaseLost {
     }
 }
 
-fn missing(sources: &[Arc<dyn Source>]) -> Vec<String> {
-    let unsynced = sources.iter().filter(|source| !source.is_synced());
-    unsynced
+/// Those that are not so, with the reasons.
+fn missing(sources: &[Arc<dyn Source>], is_so: impl Fn(&dyn Source) -> bool) -> Vec<String> {
+    let others = sources.iter().filter(|source| !is_so(source.as_ref()));
+    others
         .map(|source| {
             let why = source.last_error().unwrap_or_else(|| "not listed yet".to_owned());
             format!("{}: {why}", source.kind())

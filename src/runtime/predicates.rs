@@ -91,8 +91,8 @@ pub fn finalizers<K: Resource + 'static>() -> Predicate<K> {
     Predicate::new(|old: &K, new: &K| old.meta().finalizers != new.meta().finalizers)
 }
 
-/// The status changed, by whomever: what somebody else writes there is put right. A status of one's own is looked at once more, which finds
-/// nothing to write.
+/// The status changed, by whomever: what somebody else writes there is put right. One's own is looked at once more and finds nothing to
+/// write; while an object fails, it waits for its back-off.
 pub fn status<K: HasStatus<Status: PartialEq> + 'static>() -> Predicate<K> {
     Predicate::new(|old: &K, new: &K| old.status() != new.status())
 }

@@ -88,12 +88,17 @@ pub async fn shows(Of { subject, case }: Of<String>) {
     assert_ne!(before, shown(&world, subject), "{case} has no effect");
 }
 
-/// Everything but what people wrote.
+/// Everything but what people wrote, and annotations, in which there are hashes of all that.
 fn shown(world: &World, subject: &Subject) -> Snapshot {
     let mut snapshot = snapshot::take(world);
     for object in snapshot.values_mut() {
         if subject.kinds.iter().any(|kind| object["kind"] == kind.name()) {
             object["spec"] = Value::Null;
+        }
+        for pointer in ["/metadata", "/spec/template/metadata"] {
+            if let Some(metadata) = object.pointer_mut(pointer).and_then(Value::as_object_mut) {
+                metadata.remove("annotations");
+            }
         }
     }
     snapshot

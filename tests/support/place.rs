@@ -40,6 +40,10 @@ const AT_ONCE: usize = 8;
 pub fn each<L>(behaviours: &[(&'static str, Behaviour)], place: impl AsyncFn(String) -> (Place, L) + Sync) {
     let only = std::env::var("BEHAVIOUR").unwrap_or_default();
     let wanted = behaviours.iter().filter(|(name, _)| name.contains(&only));
+    assert!(
+        wanted.clone().next().is_some(),
+        "no behaviour has {only:?} in its name: nothing was tried"
+    );
     let (left, failed) = (Mutex::new(wanted), Mutex::new(Vec::new()));
     let next = || left.lock().unwrap().next();
     let work = || {

@@ -10,7 +10,8 @@ use std::net::IpAddr;
 use kube::ResourceExt;
 
 use super::limits::{MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT};
-use super::v1alpha1::{MyProxy, Route, Server, Upstream};
+use super::routing::{Route, Server, Upstream};
+use super::v1alpha1::MyProxy;
 use crate::api::problem::{Found, Problems};
 use crate::api::resources::Resources;
 use crate::api::rules::{LABEL, MAX_HOST, check_quantities, is_dns_name, is_image, is_label};
@@ -180,7 +181,7 @@ fn check_server(found: &mut Found, field: &str, server: &Server) -> Option<Valid
         address.is_some(),
         &format!("{field}.host"),
         &server.host,
-        "a host name or an IP address",
+        "an IP address, or a host name: labels of at most 63 of a-z, 0-9 and '-', joined by dots",
     );
     let port = u16::try_from(server.port).ok().filter(|port| *port > 0);
     found.expect(

@@ -99,6 +99,11 @@ impl ApplyError {
         }
     }
 
+    /// Whether the object has a field that cannot be changed and would have to be. Nothing but the text of the answer says so.
+    pub(super) fn is_about_an_immutable_field(&self) -> bool {
+        matches!(self, Self::Rejected { message, .. } if message.contains("field is immutable"))
+    }
+
     /// A short name of what went wrong, for [`super::super::retry::ReconcileError::category`].
     pub fn category(&self) -> &'static str {
         match self {

@@ -134,29 +134,31 @@ impl Applier {
     }
 
     /// Like [`Self::apply`], for a kind whose objects hold nothing and cannot be changed once they are made, as a Job: one that `owner` controls and
-    /// that refuses what is desired is deleted and made anew.
+    /// in which a field is immutable that has to differ is deleted and made anew.
     ///
     /// # Errors
-    /// As [`Self::apply`] has them, and [`ApplyError::Conflict`] while the earlier one is going.
+    /// As [`Self::apply`] has them; [`ApplyError::Rejected`] also while the earlier one is still there.
     pub async fn replace<P: Object, K: Object>(
         &self,
         owner: &P,
         desired: K,
         live: Option<&Arc<K>>,
     ) -> Result<Applied<K>, ApplyError> {
-        let refused = match self.apply(desired.clone(), live).await {
-            Err(refused @ ApplyError::Rejected { .. }) => refused,
+        let key = ObjectKey::of(&desired);
+        let wanted = Wanted::new(&desired).map_err(|source| encode_error::<K>(&key, source))?;
+        let refused = match self.apply(desired, live).await {
+            Err(refused) if refused.is_about_an_immutable_field() => refused,
             outcome => return outcome,
         };
-        let key = ObjectKey::of(&desired);
         let found = rest::get::<K>(&self.client, &key).await;
-        match found.map_err(|error| ApplyError::from_api(&K::kind(&()), &key, error))? {
-            Some(live) => self.delete(owner, &live).await?,
-            // What was refused is not a change.
-            None => return Err(refused),
-        };
-        let wanted = Wanted::new(&desired).map_err(|source| encode_error::<K>(&key, source))?;
-        self.create(&wanted, &key).await
+        if let Some(live) = found.map_err(|error| ApplyError::from_api(&K::kind(&()), &key, error))? {
+            self.delete(owner, &live).await?;
+        }
+        match self.create(&wanted, &key).await {
+            // Somebody holds the earlier one.
+            Err(ApplyError::Conflict { .. }) => Err(refused),
+            outcome => outcome,
+        }
     }
 
     /// Fails with a conflict when there is one of that name.
@@ -418,67 +420,5 @@ fn not_ours<K: Object>(live: &K, key: &ObjectKey) -> ApplyError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-
-    fn config_map(owner: Option<&str>) -> ConfigMap {
-        let mut object = ConfigMap::default();
-        object.metadata.name = Some("a".into());
-        object.metadata.namespace = Some("ns".into());
-        object.metadata.owner_references = owner.map(|uid| {
-            vec![OwnerReference {
-                kind: "MyProxy".into(),
-                name: "web".into(),
-                uid: uid.into(),
-                controller: Some(true),
-                ..OwnerReference::default()
-            }]
-        });
-        object
-    }
-
-    #[test]
-    fn an_object_of_another_owner_or_of_nobody_is_refused_and_named() {
-        let key = ObjectKey::namespaced("ns", "a");
-        let desired = config_map(Some("1"));
-        assert!(check_ours(&desired, &config_map(Some("1")), &key).is_ok());
-        let error = check_ours(&desired, &config_map(Some("2")), &key)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("ConfigMap ns/a exists and belongs to MyProxy web"),
-            "{error}"
-        );
-        assert!(check_ours(&desired, &config_map(None), &key).is_err());
-    }
-
-    #[tokio::test]
-    async fn what_the_primary_does_not_control_is_not_deleted_even_if_it_names_it_as_an_owner() {
-        let answer = |_: http::Request<kube::client::Body>| async {
-            Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(
-                bytes::Bytes::from_static(b"{}"),
-            )))
-        };
-        let client = Client::new(tower::service_fn(answer), "ns");
-        let applier = Applier::new(client, "test", Caches::default());
-        let mut primary = config_map(None);
-        primary.metadata.uid = Some("1".into());
-        let mut users = config_map(Some("1"));
-        users
-            .metadata
-            .owner_references
-            .iter_mut()
-            .flatten()
-            .for_each(|owner| owner.controller = None);
-        for strange in [users, config_map(None), config_map(Some("2"))] {
-            let pruned = applier.prune(&primary, &[Arc::new(strange)], [""; 0]).await;
-            assert!(matches!(pruned, Err(ApplyError::NotOurs { .. })), "{pruned:?}");
-        }
-        let pruned = applier
-            .prune(&primary, &[Arc::new(config_map(Some("1")))], [""; 0])
-            .await;
-        assert!(matches!(pruned, Ok(1)), "{pruned:?}");
-    }
-}
+#[path = "tests.rs"]
+mod tests;

@@ -37,6 +37,8 @@ pub(crate) trait Source: Send + Sync {
     fn kind(&self) -> String;
     /// Whether everything has been listed once.
     fn is_synced(&self) -> bool;
+    /// Whether nothing is being listed anew.
+    fn is_listed(&self) -> bool;
     /// Waits until everything has been listed once.
     fn synced(&self) -> BoxFuture<'static, ()>;
     /// Why the last list or watch failed, if nothing succeeded since.
@@ -57,12 +59,16 @@ impl<K: Object> Source for WatchedCache<K> {
     }
 
     fn is_synced(&self) -> bool {
-        self.cache.shared.progress.borrow().is_synced()
+        self.cache.shared.progress.borrow().filled
+    }
+
+    fn is_listed(&self) -> bool {
+        self.cache.shared.progress.borrow().is_listed()
     }
 
     fn synced(&self) -> BoxFuture<'static, ()> {
         let cache = self.cache.clone();
-        Box::pin(async move { cache.synced().await })
+        Box::pin(async move { cache.listed().await })
     }
 
     fn last_error(&self) -> Option<String> {
@@ -82,8 +88,8 @@ impl<K: Object> Source for WatchedCache<K> {
         };
         let progress = Progress {
             watches: scopes.len(),
-            round: 0,
             unsynced: scopes.len(),
+            ..Progress::default()
         };
         self.cache.shared.progress.send_replace(progress);
         let watches = scopes.into_iter().map(|namespace| {
@@ -117,6 +123,8 @@ impl Watch {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
             page_size: Some(PAGE),
+            // What is listed is not older than the question, which `Cache::list_anew` relies on.
+            list_semantic: watcher::ListSemantic::MostRecent,
             timeout: Some(WATCH_SECONDS),
             ..watcher::Config::default()
         }
@@ -145,7 +153,8 @@ impl<K: Object> Follower<K> {
             let mut events = pin!(watcher(api.clone(), config.clone()));
             let known = self.round;
             tokio::select! {
-                () = self.follow(&mut events) => {}
+                // Only a watch that has ended for good, which the manager has to hear of.
+                () = self.follow(&mut events) => return,
                 round = progress.wait_for(|progress| progress.round != known) => match round {
                     Ok(progress) => self.begin(progress.round),
                     // The cache is gone, and with it whoever would read it.
@@ -230,7 +239,7 @@ impl<K: Object> Follower<K> {
         self.cache.shared.progress.send_modify(|progress| {
             // Otherwise it is asked for another list already.
             if progress.round == self.round {
-                progress.unsynced = progress.unsynced.saturating_sub(1);
+                progress.advance();
             }
         });
     }
@@ -366,6 +375,42 @@ mod tests {
         source.synced().await;
         assert!(source.is_synced());
         assert_eq!(cache.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_watch_has_not_told_yet_is_listed_anew_for_whoever_asks() {
+        let (cache, source) = follow(vec![
+            list("10", &["a", "b"]),
+            list("20", &["b", "c"]),
+            list("30", &["c"]),
+        ]);
+        source.synced().await;
+        cache.list_anew().await;
+        assert_eq!(
+            cache.keys(),
+            ["b", "c"].map(|name| ObjectKey::namespaced("ns", name))
+        );
+        // Two at once may be served by one list.
+        let (one, other) = (cache.list_anew(), cache.list_anew());
+        futures::join!(one, other);
+        assert_eq!(cache.keys(), [ObjectKey::namespaced("ns", "c")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_that_lists_anew_is_as_full_as_before() {
+        let failing = json!({"kind": "Status", "status": "Failure", "code": 500, "message": "not now", "reason": "InternalError"});
+        let (cache, source) = follow(vec![list("10", &["a"]), failing, list("20", &["b"])]);
+        source.synced().await;
+        let anew = cache.list_anew();
+        tokio::pin!(anew);
+        let patience = Duration::from_millis(300);
+        assert!(tokio::time::timeout(patience, &mut anew).await.is_err());
+        assert!(source.is_synced() && !source.is_listed());
+        assert!(source.last_error().unwrap().contains("not now"));
+        assert_eq!(cache.len(), 1);
+        anew.await;
+        assert!(source.is_listed());
+        assert_eq!(cache.keys(), [ObjectKey::namespaced("ns", "b")]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -106,11 +106,19 @@ struct Progress {
     round: u64,
     /// How many have not listed everything in this round.
     unsynced: usize,
+    /// Whether all of them have listed everything once.
+    filled: bool,
 }
 
 impl Progress {
-    fn is_synced(&self) -> bool {
+    fn is_listed(&self) -> bool {
         self.watches > 0 && self.unsynced == 0
+    }
+
+    /// One more watch has listed everything in this round.
+    fn advance(&mut self) {
+        self.unsynced = self.unsynced.saturating_sub(1);
+        self.filled |= self.is_listed();
     }
 }
 
@@ -213,14 +221,14 @@ impl<K: Object> Cache<K> {
             progress.round += 1;
             progress.unsynced = progress.watches;
         });
-        self.synced().await;
+        self.listed().await;
     }
 
-    /// Waits until everything has been listed.
-    async fn synced(&self) {
+    /// Waits until everything has been listed in the present round.
+    async fn listed(&self) {
         let mut progress = self.shared.progress.subscribe();
         // Fails only when the sender is gone, and with it the cache that somebody waits for.
-        let _ = progress.wait_for(Progress::is_synced).await;
+        let _ = progress.wait_for(Progress::is_listed).await;
     }
 
     fn apply(&self, mut object: K) {
@@ -237,7 +245,7 @@ impl<K: Object> Cache<K> {
 
     /// Takes over what the API server answered to a write, if it is about an object that is known here: the next reconcile then does not see
     /// the object as it was before. The watch tells the same again, which changes nothing.
-    fn note(&self, mut object: K) {
+    pub(super) fn note(&self, mut object: K) {
         guarded::strip_object(&mut object);
         self.trim(&mut object);
         let change = self.write().note(object);

@@ -171,6 +171,11 @@ impl Elector {
         );
     }
 
+    /// For how long the lease holds without being renewed.
+    pub fn lease_duration(&self) -> Duration {
+        self.config.lease_duration
+    }
+
     fn stop_leading(&mut self) {
         self.leadership.end();
         self.metrics.set_leader(&self.config.name, false);

@@ -37,6 +37,14 @@ pub async fn a_subscription_leads_to_a_csv_that_succeeded(world: Arc<World>) -> 
         image == world.operator_image("0.1.0"),
         "the operator's image is {image}"
     );
+    let second = world.run("hack/deploy", &[&image]).await;
+    let told = "OLM runs the operator in namespace operators";
+    ensure!(
+        second
+            .as_ref()
+            .is_err_and(|error| error.to_string().contains(told)),
+        "a second one beside it was not refused: {second:?}"
+    );
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! A network and an API server that are bad for a minute and well for one, again and again.
+//! A network and an API server that are bad for a minute and well for one, again and again, from some moment on.
 //!
 //! What befalls a request hangs on the seed, on what is asked for, and on how often that was asked for before; not on what befell others. So a
 //! storm can be had with some of its mishaps alone, and those stay what they were.
@@ -93,7 +93,9 @@ impl Storms {
     }
 
     fn is_bad(&self, at: Duration, request: &Request) -> bool {
-        let into = at.as_millis() % (BAD + CALM).as_millis();
+        let round = BAD + CALM;
+        let first = Chance::new(self.seed).up_to(round);
+        let into = (at + first).as_millis() % round.as_millis();
         let is_spared = self.seed.is_multiple_of(2) && request.kind.is("Lease");
         into < BAD.as_millis() && !is_spared
     }

@@ -1,0 +1,159 @@
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+use crate::api::my_proxy;
+
+fn turned(object: &Value, to: &str) -> Value {
+    convert(&[&my_proxy::versions()], object.clone(), to).unwrap()
+}
+
+fn object(version: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": format!("roadstead.dev/{version}"), "kind": "MyProxy",
+        "metadata": {"name": "edge", "namespace": "shop", "uid": "1", "labels": {"team": "a"}},
+        "spec": spec,
+    })
+}
+
+fn upstream() -> impl Strategy<Value = Value> {
+    let server =
+        ("[a-z]{1,5}", 1..9_i32, prop::option::of(1..5_i32)).prop_map(|(host, port, weight)| match weight {
+            Some(weight) => json!({"host": host, "port": port, "weight": weight}),
+            None => json!({"host": host, "port": port}),
+        });
+    ("[a-c]", prop::collection::vec(server, 1..3))
+        .prop_map(|(name, servers)| json!({"name": name, "servers": servers}))
+}
+
+/// A spec in the words of either version: the names of its three fields that differ are given.
+fn spec(name: &'static str, tls: fn(String) -> (String, Value), late: bool) -> impl Strategy<Value = Value> {
+    let parts = (
+        prop::option::of("[a-z]{1,5}"),
+        0..5_i32,
+        prop::option::of("[a-z]{1,5}"),
+        prop::collection::vec(upstream(), 0..3),
+        prop::option::of("[a-z]{1,5}"),
+        prop::bool::ANY,
+    );
+    parts.prop_map(move |(called, replicas, image, upstreams, secret, paused)| {
+        let mut spec = json!({"replicas": replicas});
+        if !upstreams.is_empty() {
+            spec["upstreams"] = upstreams.into();
+        }
+        called.into_iter().for_each(|called| spec[name] = called.into());
+        image.into_iter().for_each(|image| spec["image"] = image.into());
+        if let Some((field, value)) = secret.map(tls) {
+            spec[field] = value;
+        }
+        if late && paused {
+            spec["paused"] = true.into();
+        }
+        spec
+    })
+}
+
+fn early_spec() -> impl Strategy<Value = Value> {
+    spec("name", |secret| ("tls_secret".to_owned(), secret.into()), false)
+}
+
+fn late_spec() -> impl Strategy<Value = Value> {
+    let tls = |secret| ("tls".to_owned(), json!({"secretName": secret}));
+    spec("deploymentName", tls, true)
+}
+
+proptest! {
+    #[test]
+    fn v1_survives_the_way_through_v1alpha1(spec in late_spec()) {
+        let object = object("v1", spec);
+        prop_assert_eq!(turned(&turned(&object, "v1alpha1"), "v1"), object);
+    }
+
+    #[test]
+    fn v1alpha1_survives_the_way_through_v1(spec in early_spec()) {
+        let object = object("v1alpha1", spec);
+        prop_assert_eq!(turned(&turned(&object, "v1"), "v1alpha1"), object);
+    }
+
+    /// As somebody with a client of v1alpha1 may send anything, who has got an object and sends another spec.
+    #[test]
+    fn whatever_somebody_writes_into_v1alpha1_is_what_v1_says(before in late_spec(), after in early_spec()) {
+        let mut edited = turned(&object("v1", before.clone()), "v1alpha1");
+        edited["spec"] = after.clone();
+        let late = turned(&edited, "v1");
+        prop_assert_eq!(&turned(&object("v1alpha1", after), "v1")["spec"]["replicas"], &late["spec"]["replicas"]);
+        prop_assert_eq!(&late["spec"]["paused"], &before["paused"]);
+        prop_assert_eq!(&turned(&late, "v1alpha1")["spec"], &edited["spec"]);
+    }
+}
+
+#[test]
+fn what_both_can_say_needs_no_annotation() {
+    let early = object(
+        "v1alpha1",
+        json!({"replicas": 2, "name": "front", "tls_secret": "cert"}),
+    );
+    let late = object(
+        "v1",
+        json!({"replicas": 2, "deploymentName": "front", "tls": {"secretName": "cert"}}),
+    );
+    assert_eq!(turned(&early, "v1"), late);
+    assert_eq!(turned(&late, "v1alpha1"), early);
+}
+
+#[test]
+fn what_only_v1_can_say_is_kept_in_one_annotation() {
+    let late = object("v1", json!({"replicas": 2, "paused": true}));
+    let early = turned(&late, "v1alpha1");
+    assert_eq!(early["spec"], json!({"replicas": 2}));
+    assert_eq!(
+        early["metadata"]["annotations"],
+        json!({KEPT: r#"{"v1":[{"at":["spec","paused"],"is":true}]}"#})
+    );
+}
+
+#[test]
+fn what_a_client_leaves_out_that_does_not_know_it_is_carried_over() {
+    let late = object("v1", json!({"replicas": 2, "paused": true}));
+    let old = turned(&late, "v1alpha1");
+    let mut new = object("v1alpha1", json!({"replicas": 3}));
+    assert!(carry_over(&old, &mut new));
+    assert_eq!(turned(&new, "v1")["spec"], json!({"replicas": 3, "paused": true}));
+    assert!(!carry_over(&old, &mut new), "it is there now");
+    assert!(!carry_over(&old, &mut late.clone()), "v1 says all by itself");
+}
+
+/// Its definition may be newer than the operator that converts it: OLM replaces definitions first.
+#[rstest]
+#[case("v1", "v1alpha1")]
+#[case("v1alpha1", "v1")]
+fn a_field_that_is_not_known_yet_survives(#[case] version: &str, #[case] other: &str) {
+    let mut newer = object(version, json!({"replicas": 2, "novel": {"a": [1, 2]}}));
+    newer["status"] = json!({"conditions": [], "replicas": 0, "novel": 1});
+    assert_eq!(turned(&turned(&newer, other), version), newer);
+}
+
+#[rstest]
+#[case("not JSON")]
+#[case("[]")]
+#[case(r#"{"v1":[{"at":[],"is":1}]}"#)]
+#[case(r#"{"v1":[{"at":["spec","upstreams",{"name":"a"},"x"],"is":1}]}"#)]
+fn an_annotation_that_somebody_has_spoilt_fails_no_list(#[case] text: &str) {
+    let mut early = object("v1alpha1", json!({"replicas": 2}));
+    early["metadata"]["annotations"] = json!({KEPT: text});
+    assert_eq!(turned(&early, "v1")["spec"], json!({"replicas": 2}));
+}
+
+#[rstest]
+#[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "Pod"}), "v1", "kind is \"Pod\"; it must be one of MyProxy")]
+#[case(json!({"apiVersion": "roadstead.dev/v2", "kind": "MyProxy"}), "v1", "apiVersion is \"roadstead.dev/v2\"; it must be one of v1alpha1, v1")]
+#[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy"}), "v3", "apiVersion is \"roadstead.dev/v3\"; it must be one of v1alpha1, v1")]
+#[case(
+    json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": "a"}, "spec": {"replicas": "two"}}), "v1alpha1",
+    "MyProxy a does not fit its schema: invalid type: string \"two\", expected i32"
+)]
+#[case(json!(null), "v1", "kind is \"\"; it must be one of MyProxy")]
+fn what_cannot_be_converted_is_named(#[case] object: Value, #[case] to: &str, #[case] expected: &str) {
+    let error = convert(&[&my_proxy::versions()], object, to).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+}

@@ -1,0 +1,173 @@
+use super::*;
+use std::collections::VecDeque;
+
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+fn config_map(owner: Option<&str>) -> ConfigMap {
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("a".into());
+    object.metadata.namespace = Some("ns".into());
+    object.metadata.owner_references = owner.map(|uid| {
+        vec![OwnerReference {
+            kind: "MyProxy".into(),
+            name: "web".into(),
+            uid: uid.into(),
+            controller: Some(true),
+            ..OwnerReference::default()
+        }]
+    });
+    object
+}
+
+#[test]
+fn an_object_of_another_owner_or_of_nobody_is_refused_and_named() {
+    let key = ObjectKey::namespaced("ns", "a");
+    let desired = config_map(Some("1"));
+    assert!(check_ours(&desired, &config_map(Some("1")), &key).is_ok());
+    let error = check_ours(&desired, &config_map(Some("2")), &key)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("ConfigMap ns/a exists and belongs to MyProxy web"),
+        "{error}"
+    );
+    assert!(check_ours(&desired, &config_map(None), &key).is_err());
+}
+
+#[tokio::test]
+async fn what_the_primary_does_not_control_is_not_deleted_even_if_it_names_it_as_an_owner() {
+    let answer = |_: http::Request<kube::client::Body>| async {
+        Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(
+            bytes::Bytes::from_static(b"{}"),
+        )))
+    };
+    let client = Client::new(tower::service_fn(answer), "ns");
+    let applier = Applier::new(client, "test", Caches::default());
+    let mut primary = config_map(None);
+    primary.metadata.uid = Some("1".into());
+    let mut users = config_map(Some("1"));
+    users
+        .metadata
+        .owner_references
+        .iter_mut()
+        .flatten()
+        .for_each(|owner| owner.controller = None);
+    for strange in [users, config_map(None), config_map(Some("2"))] {
+        let pruned = applier.prune(&primary, &[Arc::new(strange)], [""; 0]).await;
+        assert!(matches!(pruned, Err(ApplyError::NotOurs { .. })), "{pruned:?}");
+    }
+    let pruned = applier
+        .prune(&primary, &[Arc::new(config_map(Some("1")))], [""; 0])
+        .await;
+    assert!(matches!(pruned, Ok(1)), "{pruned:?}");
+}
+
+/// What was asked.
+type Asked = Arc<Mutex<Vec<(Method, Value)>>>;
+
+/// Answers so, one after the other, and notes what it was asked.
+fn played(answers: Vec<(u16, Value)>) -> (Applier, Asked) {
+    let asked = Asked::default();
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
+    let notes = Arc::clone(&asked);
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let (notes, answers) = (Arc::clone(&notes), Arc::clone(&answers));
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let body = serde_json::from_slice(&body).unwrap_or_default();
+            notes.lock().unwrap().push((parts.method, body));
+            let (code, answer) = answers
+                .lock()
+                .unwrap()
+                .pop_front()
+                .expect("a request that was expected");
+            let answer = Response::builder()
+                .status(code)
+                .body(Full::new(bytes::Bytes::from(answer.to_string())));
+            Ok::<_, std::convert::Infallible>(answer.unwrap())
+        }
+    });
+    (
+        Applier::new(Client::new(service, "ns"), "test", Caches::default()),
+        asked,
+    )
+}
+
+fn refusal(code: u16, message: &str) -> (u16, Value) {
+    let reason = if code == 409 { "Conflict" } else { "Invalid" };
+    (
+        code,
+        json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}),
+    )
+}
+
+/// How a desired object of the owner is brought about beside a live one of the same owner; what was asked for that.
+async fn replaced(answers: Vec<(u16, Value)>) -> (Result<Outcome, ApplyError>, Vec<(Method, Value)>) {
+    let mut owner = config_map(None);
+    owner.metadata.uid = Some("1".into());
+    let mut live = config_map(Some("1"));
+    live.metadata.uid = Some("old".into());
+    live.metadata.resource_version = Some("7".into());
+    let (applier, asked) = played(answers);
+    let outcome = applier
+        .replace(&owner, config_map(Some("1")), Some(&Arc::new(live)))
+        .await;
+    let asked = std::mem::take(&mut *asked.lock().unwrap());
+    (outcome.map(|applied| applied.outcome), asked)
+}
+
+fn as_it_is() -> (u16, Value) {
+    let mut live = config_map(Some("1"));
+    live.metadata.uid = Some("old".into());
+    live.metadata.resource_version = Some("8".into());
+    (200, json!(live))
+}
+
+const IMMUTABLE: &str = "Job a is invalid: spec.template: Invalid value: {}: field is immutable";
+
+#[tokio::test]
+async fn what_cannot_be_changed_is_deleted_as_it_is_known_and_made_anew() {
+    let answers = vec![refusal(422, IMMUTABLE), as_it_is(), (200, json!({})), as_it_is()];
+    let (outcome, asked) = replaced(answers).await;
+    assert!(matches!(outcome, Ok(Outcome::Created)), "{outcome:?}");
+    let methods: Vec<_> = asked.iter().map(|(method, _)| method.clone()).collect();
+    assert_eq!(
+        methods,
+        [Method::PATCH, Method::GET, Method::DELETE, Method::PATCH]
+    );
+    assert_eq!(
+        asked[2].1["preconditions"],
+        json!({"uid": "old", "resourceVersion": "8"})
+    );
+}
+
+#[tokio::test]
+async fn what_is_refused_for_another_reason_stays() {
+    for (code, message) in [
+        (403, "a policy forbids it"),
+        (422, "spec.replicas: Invalid value: -1"),
+    ] {
+        let (outcome, asked) = replaced(vec![refusal(code, message)]).await;
+        assert!(matches!(outcome, Err(ApplyError::Rejected { .. })), "{outcome:?}");
+        assert_eq!(asked.len(), 1, "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn while_somebody_holds_the_earlier_one_its_refusal_is_what_is_told() {
+    let answers = vec![
+        refusal(422, IMMUTABLE),
+        as_it_is(),
+        as_it_is(),
+        refusal(409, "it is there"),
+    ];
+    let (outcome, _) = replaced(answers).await;
+    assert!(
+        matches!(&outcome, Err(ApplyError::Rejected { message, .. }) if message == IMMUTABLE),
+        "{outcome:?}"
+    );
+}
