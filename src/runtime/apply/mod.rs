@@ -7,7 +7,7 @@
 mod covers;
 mod diff;
 mod error;
-mod quantity;
+pub(crate) mod quantity;
 mod wanted;
 
 use std::collections::BTreeMap;

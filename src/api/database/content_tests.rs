@@ -1,0 +1,140 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::tests::Server::{self, LetsPass, Same, SameUnescaped, Schema};
+use super::tests::{assert_refused, database, object};
+use super::*;
+
+#[rstest]
+#[case::quote(json!([{"name": "a\"b"}]), "name", "a\"b", "letters, digits", SameUnescaped)]
+#[case::space(json!([{"name": "a b"}]), "name", "a b", "letters, digits", Same)]
+#[case::digit_first(json!([{"name": "1a"}]), "name", "1a", "beginning with a letter", Same)]
+#[case::nothing(json!([{"name": ""}]), "name", "", "beginning with a letter", Schema)]
+#[case::postgresql_s(json!([{"name": "pg_mine"}]), "name", "pg_mine", "unlike the names that PostgreSQL", Same)]
+#[case::superuser(json!([{"name": "postgres"}]), "name", "postgres", "unlike the names that PostgreSQL", Same)]
+#[case::operator_s(json!([{"name": "roadstead_replication"}]), "name", "roadstead_replication", "unlike the names that PostgreSQL", Same)]
+#[case::the_owner(json!([{"name": "orders"}]), "name", "orders", "unlike the object's own name", Same)]
+#[case::secret(json!([{"name": "a", "passwordSecret": {"name": "A"}}]), "passwordSecret.name", "A", "name of a Secret", Schema)]
+#[case::key(json!([{"name": "a", "passwordSecret": {"name": "a", "key": "a/b"}}]), "passwordSecret.key", "a/b", "a key of that Secret", Schema)]
+#[case::connections(json!([{"name": "a", "connectionLimit": -1}]), "connectionLimit", "-1", "0 to 262143", Schema)]
+#[case::programs(json!([{"name": "a", "memberOf": ["pg_execute_server_program"]}]), "memberOf", "pg_execute_server_program", "no files or programs", Same)]
+#[case::itself(json!([{"name": "a", "memberOf": ["a"]}]), "memberOf", "a", "another of spec.users", Same)]
+#[case::nobody(json!([{"name": "a", "memberOf": ["b"]}]), "memberOf", "b", "another of spec.users", LetsPass)]
+fn a_wrong_user_is_named(
+    #[case] users: Value,
+    #[case] field: &str,
+    #[case] value: &str,
+    #[case] accepted: &str,
+    #[case] server: Server,
+) {
+    let field = format!("spec.users[0].{field}");
+    assert_refused(
+        &object(json!({"users": users})),
+        None,
+        &field,
+        value,
+        accepted,
+        &server,
+    );
+}
+
+#[rstest]
+#[case::name(json!([{"name": "a;b"}]), "name", "a;b", "letters, digits", Same)]
+#[case::postgres(json!([{"name": "postgres"}]), "name", "postgres", "unlike the names that PostgreSQL", Same)]
+#[case::owner(json!([{"name": "a", "owner": "nobody"}]), "owner", "nobody", "the name of one of spec.users", Same)]
+#[case::owner_of_the_own(json!([{"name": "orders", "owner": "app"}]), "owner", "app", "left out in the database of the object's own name", Same)]
+#[case::extension(json!([{"name": "a", "extensions": [{"name": "../x"}]}]), "extensions[0].name", "../x", "the name of an extension", Same)]
+#[case::extension_version(
+    json!([{"name": "a", "extensions": [{"name": "x", "version": "1/2"}]}]), "extensions[0].version", "1/2", "a version such as 1.6", Same
+)]
+fn a_wrong_database_is_named(
+    #[case] databases: Value,
+    #[case] field: &str,
+    #[case] value: &str,
+    #[case] accepted: &str,
+    #[case] server: Server,
+) {
+    let spec = json!({"databases": databases, "users": [{"name": "app"}]});
+    assert_refused(
+        &object(spec),
+        None,
+        &format!("spec.databases[0].{field}"),
+        value,
+        accepted,
+        &server,
+    );
+}
+
+#[rstest]
+#[case::label(json!({"nodeSelector": {"a b": "c"}}), "nodeSelector", "a b", "the key of a label", LetsPass)]
+#[case::value(json!({"nodeSelector": {"a": "-c"}}), "nodeSelector.a", "-c", "the value of a label", LetsPass)]
+#[case::topology(json!({"topologyKey": "Kubernetes.io/zone"}), "topologyKey", "Kubernetes.io/zone", "the key of a label", LetsPass)]
+#[case::operator(json!({"tolerations": [{"key": "a", "operator": "Is"}]}), "tolerations[0].operator", "Is", "Equal or Exists", Schema)]
+#[case::every_key(json!({"tolerations": [{"value": "a"}]}), "tolerations[0].operator", "", "Exists where there is no key", LetsPass)]
+#[case::taint(json!({"tolerations": [{"key": "a b"}]}), "tolerations[0].key", "a b", "the key of a taint", LetsPass)]
+#[case::exists_with_value(
+    json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}), "tolerations[0].value", "b", "left out where the operator is Exists", LetsPass
+)]
+#[case::effect(json!({"tolerations": [{"key": "a", "effect": "Never"}]}), "tolerations[0].effect", "Never", "NoSchedule, PreferNoSchedule", Schema)]
+#[case::seconds(
+    json!({"tolerations": [{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 5}]}),
+    "tolerations[0].tolerationSeconds", "5", "left out unless the effect is NoExecute", LetsPass
+)]
+fn a_wrong_place_is_named(
+    #[case] placement: Value,
+    #[case] field: &str,
+    #[case] value: &str,
+    #[case] accepted: &str,
+    #[case] server: Server,
+) {
+    let object = object(json!({"placement": placement}));
+    assert_refused(
+        &object,
+        None,
+        &format!("spec.placement.{field}"),
+        value,
+        accepted,
+        &server,
+    );
+}
+
+#[test]
+fn users_in_a_circle_are_named() {
+    let spec = json!({"users": [
+        {"name": "a", "memberOf": ["b"]}, {"name": "b", "memberOf": ["c"]}, {"name": "c", "memberOf": ["a"]},
+        {"name": "d", "memberOf": ["e"]}, {"name": "e"},
+    ]});
+    let problems = validate(&database(&object(spec))).unwrap_err();
+    let fields: Vec<_> = problems
+        .list()
+        .iter()
+        .map(|problem| problem.field.as_str())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.users[0].memberOf",
+            "spec.users[1].memberOf",
+            "spec.users[2].memberOf"
+        ]
+    );
+}
+
+#[test]
+fn names_that_repeat_are_refused_without_a_server_that_keeps_keys_apart() {
+    let spec = json!({"users": [{"name": "a"}, {"name": "a"}], "databases": [{"name": "b"}, {"name": "b", "extensions": [{"name": "x"}, {"name": "x"}]}]});
+    let problems = validate(&database(&object(spec))).unwrap_err();
+    let fields: Vec<_> = problems
+        .list()
+        .iter()
+        .map(|problem| problem.field.as_str())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.users[1].name",
+            "spec.databases[1].name",
+            "spec.databases[1].extensions[1].name"
+        ]
+    );
+}

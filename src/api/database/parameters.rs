@@ -1,0 +1,159 @@
+//! PostgreSQL's settings: which are the user's to make, and what a value may be.
+//!
+//! Those in [`OWNED`] are the operator's because a promise rests on them: where the server is found, who may log in, how instances
+//! follow each other, what an acknowledged commit means, and what the operator reads back.
+
+use super::limits::{MAX_IDENTIFIER, MAX_VALUE};
+
+/// Settings that only the operator makes, by what rests on them.
+pub(super) const OWNED: [&str; 81] = [
+    // Files, and directives that read files.
+    "config_file",
+    "data_directory",
+    "dynamic_library_path",
+    "external_pid_file",
+    "extension_control_path",
+    "hba_file",
+    "ident_file",
+    "include",
+    "include_dir",
+    "include_if_exists",
+    "jit_provider",
+    // Where clients find it. The operator's own connections are reserved ones.
+    "bonjour",
+    "bonjour_name",
+    "listen_addresses",
+    "port",
+    "reserved_connections",
+    "superuser_reserved_connections",
+    "unix_socket_directories",
+    "unix_socket_group",
+    "unix_socket_permissions",
+    // Who may log in: SCRAM only, and see the prefix ssl.
+    "db_user_namespace",
+    "gss_accept_delegation",
+    "krb_caseins_users",
+    "krb_server_keyfile",
+    "oauth_validator_libraries",
+    "password_encryption",
+    "role",
+    "session_authorization",
+    // How instances follow each other and recover; see the prefixes archive_ and recovery_target.
+    "cluster_name",
+    "hot_standby",
+    "primary_conninfo",
+    "primary_slot_name",
+    "promote_trigger_file",
+    "recovery_end_command",
+    "recovery_min_apply_delay",
+    "restart_after_crash",
+    "restore_command",
+    "sync_replication_slots",
+    "synchronized_standby_slots",
+    "wal_level",
+    "wal_log_hints",
+    // What an acknowledged commit means: spec.synchronous says.
+    "fsync",
+    "full_page_writes",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "data_sync_retry",
+    "ignore_checksum_failure",
+    "ignore_invalid_pages",
+    "zero_damaged_pages",
+    // ALTER SYSTEM would go around this list.
+    "allow_alter_system",
+    "allow_in_place_tablespaces",
+    // The log is read back.
+    "event_source",
+    "log_destination",
+    "log_directory",
+    "log_file_mode",
+    "log_filename",
+    "log_line_prefix",
+    "log_rotation_age",
+    "log_rotation_size",
+    "log_timezone",
+    "log_truncate_on_rotation",
+    "logging_collector",
+    "stats_temp_directory",
+    // What PostgreSQL only shows, and a server that is told does not start.
+    "block_size",
+    "data_checksums",
+    "data_directory_mode",
+    "debug_assertions",
+    "in_hot_standby",
+    "integer_datetimes",
+    "is_superuser",
+    "max_function_args",
+    "max_identifier_length",
+    "max_index_keys",
+    "segment_size",
+    "server_encoding",
+    "server_version",
+    "server_version_num",
+    "shared_memory_size",
+    "shared_memory_size_in_huge_pages",
+    "wal_block_size",
+    "wal_segment_size",
+];
+/// Beginnings of such settings.
+pub(super) const OWNED_PREFIXES: [&str; 5] = ["archive_", "recovery_target", "roadstead.", "ssl", "syslog_"];
+/// Lists of libraries that the server loads: names, and no paths.
+const LIBRARIES: [&str; 3] = [
+    "local_preload_libraries",
+    "session_preload_libraries",
+    "shared_preload_libraries",
+];
+
+/// What [`is_name`] accepts, in words.
+pub(super) const NAME: &str = "a setting such as work_mem or pg_stat_statements.track: at most 63 of a-z, 0-9 and '_', in lower case, with dots between names";
+/// What is asked of a setting that [`is_owned`].
+pub(super) const LEFT_OUT: &str = "left out: the operator owns this setting";
+/// What [`is_value`] accepts, in words.
+pub(super) const VALUE: &str =
+    "at most 1000 characters of ASCII on one line, without single quotes and backslashes";
+/// What a list of libraries accepts, in words.
+pub(super) const LIBRARY_NAMES: &str =
+    "names of libraries, such as pg_stat_statements, with commas between them and without paths";
+
+/// What [`is_value`] accepts, in the language of CEL.
+pub(super) const VALUE_PATTERN: &str = r"^[ -&(-\\[\\]-~]*$";
+
+/// The name of a setting. PostgreSQL ignores case, and so could hide an owned one from a comparison.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    text.len() <= MAX_IDENTIFIER && text.split('.').all(is_word)
+}
+
+/// Whether the operator makes this setting.
+pub(super) fn is_owned(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    OWNED.contains(&name.as_str()) || OWNED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a value stays on its line and inside its quotes, whoever writes them around it.
+pub(super) fn is_value(text: &str) -> bool {
+    text.len() <= MAX_VALUE
+        && text
+            .bytes()
+            .all(|b| matches!(b, b' '..=b'~') && !b"'\\".contains(&b))
+}
+
+/// What is asked of the value of this setting beyond that, if it is not met.
+pub(super) fn objection(name: &str, value: &str) -> Option<&'static str> {
+    let is_library = |library: &str| {
+        library
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-$".contains(&b))
+            && !library.is_empty()
+    };
+    let libraries = value.split(',').map(str::trim);
+    let refused = LIBRARIES.contains(&name) && !value.is_empty() && !libraries.into_iter().all(is_library);
+    refused.then_some(LIBRARY_NAMES)
+}
