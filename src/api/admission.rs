@@ -17,6 +17,15 @@ thread_local! {
     static CEL: kube_cel::Validator = kube_cel::Validator::new();
 }
 
+/// Why an object is refused.
+#[derive(Debug, PartialEq)]
+pub enum Refusal {
+    /// By the schema, in words of the API server's own.
+    Schema(String),
+    /// By rules: how each is told with its place, and in its own words alone.
+    Rules(Vec<(String, String)>),
+}
+
 impl Admission {
     /// # Panics
     /// With the rules that are no CEL.
@@ -34,21 +43,30 @@ impl Admission {
         }
     }
 
-    /// Why the object is refused, with the place; nothing if it is not. It is an update where there is an `old` one.
-    pub fn refusals(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+    /// Refuses a new object, or what becomes of the `old` one.
+    pub fn admit(&self, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
         let with_defaults = |object: &Value| kube_cel::apply_defaults(&self.schema, object);
         let (object, old) = (with_defaults(object), old.map(with_defaults));
-        let structural = self.structural.iter_errors(&object);
-        let mut refusals: Vec<_> = structural
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
         // The API server does not ask the rules about what the schema refuses.
-        if refusals.is_empty()
-            && let Err(errors) = CEL.with(|cel| cel.validate_compiled(&self.rules, &object, old.as_ref()))
-        {
-            refusals.extend(errors.as_slice().iter().map(ToString::to_string));
+        if let Some(error) = self.structural.iter_errors(&object).next() {
+            return Err(Refusal::Schema(format!("{}: {error}", error.instance_path())));
         }
-        refusals
+        CEL.with(|cel| cel.validate_compiled(&self.rules, &object, old.as_ref()))
+            .map_err(|errors| {
+                let broken = errors
+                    .iter()
+                    .map(|error| (error.to_string(), error.message.clone()));
+                Refusal::Rules(broken.collect())
+            })
+    }
+
+    /// Why the object is refused, with the place; nothing if it is not.
+    pub fn refusals(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        match self.admit(object, old) {
+            Ok(()) => Vec::new(),
+            Err(Refusal::Schema(refusal)) => vec![refusal],
+            Err(Refusal::Rules(broken)) => broken.into_iter().map(|(told, _)| told).collect(),
+        }
     }
 }
 

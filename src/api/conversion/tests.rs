@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
-use crate::api::my_proxy;
+use crate::api::{database, my_proxy, redis_cluster, trino_cluster};
 
 fn turned(object: &Value, to: &str) -> Value {
     convert(&[&my_proxy::versions()], object.clone(), to).unwrap()
@@ -156,4 +156,34 @@ fn an_annotation_that_somebody_has_spoilt_fails_no_list(#[case] text: &str) {
 fn what_cannot_be_converted_is_named(#[case] object: Value, #[case] to: &str, #[case] expected: &str) {
     let error = convert(&[&my_proxy::versions()], object, to).unwrap_err();
     assert_eq!(error.to_string(), expected);
+}
+
+/// What production asks for and v1alpha1 has no words for.
+#[rstest]
+#[case::proxy("MyProxy", json!({"replicas": 3, "deploymentName": "front", "tls": {"secretName": "cert"}, "paused": true}))]
+#[case::database("Database", json!({
+    "version": "16", "size": "medium", "instances": 5, "synchronous": "required", "storage": {"size": "20Gi", "whenDeleted": "keep"},
+    "users": [{"name": "app"}], "databases": [{"name": "reports", "owner": "app", "extensions": [{"name": "hstore"}]}],
+    "parameters": {"work_mem": "8MB"}, "backup": {"enabled": true, "schedule": "@daily"}, "paused": true,
+}))]
+#[case::redis("RedisCluster", json!({
+    "size": 5, "replicasPerShard": 1, "storage": {"size": "2Gi"}, "config": {"maxmemory-policy": "allkeys-lru"},
+    "aclUsers": [{"name": "app", "rules": "~* +get", "passwordSecret": {"name": "app", "key": "password"}}],
+}))]
+#[case::trino("TrinoCluster", json!({
+    "version": "435", "workers": {"replicas": 4}, "catalogs": [{"name": "tpch", "connector": "tpch"}], "paused": true,
+}))]
+fn each_kind_survives_the_way_through_v1alpha1(#[case] kind: &str, #[case] spec: Value) {
+    let kinds: [&dyn Versions; 4] = [
+        &my_proxy::versions(),
+        &database::versions(),
+        &redis_cluster::versions(),
+        &trino_cluster::versions(),
+    ];
+    let late = json!({
+        "apiVersion": "roadstead.dev/v1", "kind": kind, "metadata": {"name": "any"}, "spec": spec,
+    });
+    let early = convert(&kinds, late.clone(), "v1alpha1").unwrap();
+    assert_eq!(early["apiVersion"], "roadstead.dev/v1alpha1");
+    assert_eq!(convert(&kinds, early, "v1").unwrap(), late);
 }

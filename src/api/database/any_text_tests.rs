@@ -21,7 +21,7 @@ proptest! {
                 .chain(valid.storage.class.clone())
                 .chain(valid.tls.certificate_secret.clone())
                 .chain(valid.placement.node_selector.clone().into_iter().flat_map(|(key, value)| [key, value]))
-                .chain([valid.placement.topology_key.clone()])
+                .chain(valid.placement.topology_key.clone())
                 .chain(valid.resources.requests.values().map(|quantity| quantity.0.clone()))
                 .chain(valid.users.iter().flat_map(|user| {
                     let secret = user.password_secret.clone().into_iter().flat_map(|secret| [secret.name, secret.key]);

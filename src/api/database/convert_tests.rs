@@ -8,9 +8,9 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
+use crate::api::admission::{Admission, Refusal};
 use crate::api::conversion::convert;
 use crate::api::database::Size;
-use crate::api::database::gate::{Gate, Refusal};
 
 prop_compose! {
     fn specs()(
@@ -50,12 +50,12 @@ fn object(version: &str, spec: impl serde::Serialize) -> serde_json::Value {
 )]
 fn v1alpha1_refuses_in_the_names_of_its_own_fields(#[case] spec: serde_json::Value, #[case] words: &str) {
     let Err(Refusal::Rules(messages)) =
-        Gate::of(&v1alpha1::Database::crd()).admit(&object("v1alpha1", spec), None)
+        Admission::of(&v1alpha1::Database::crd()).admit(&object("v1alpha1", spec), None)
     else {
         panic!("a rule refuses it");
     };
     assert!(
-        messages.len() == 1 && messages[0].starts_with(words),
+        messages.len() == 1 && messages[0].1.starts_with(words),
         "{messages:?}"
     );
 }
@@ -66,14 +66,14 @@ fn v1alpha1_refuses_in_the_names_of_its_own_fields(#[case] spec: serde_json::Val
 #[case::no_version(json!({"size": "small"}))]
 #[case::no_schedule(json!({"version": "17", "size": "small", "backup_schedule": ""}))]
 fn v1alpha1_asks_for_what_it_always_asked_for(#[case] spec: serde_json::Value) {
-    let answer = Gate::of(&v1alpha1::Database::crd()).admit(&object("v1alpha1", spec), None);
+    let answer = Admission::of(&v1alpha1::Database::crd()).admit(&object("v1alpha1", spec), None);
     assert!(matches!(answer, Err(Refusal::Schema(_))), "{answer:?}");
 }
 
 #[test]
 fn the_major_version_stays_in_v1alpha1_too() {
     let of = |version: &str| object("v1alpha1", json!({"version": version, "size": "small"}));
-    let gate = Gate::of(&v1alpha1::Database::crd());
+    let gate = Admission::of(&v1alpha1::Database::crd());
     assert_eq!(gate.admit(&of("16.2"), Some(&of("16"))), Ok(()));
     assert!(gate.admit(&of("17"), Some(&of("16"))).is_err());
 }
@@ -83,8 +83,8 @@ fn the_major_version_stays_in_v1alpha1_too() {
 #[case::least(json!({"version": "14", "size": "small"}))]
 #[case::most(json!({"version": "18.12", "size": "large", "backup_enabled": true, "backup_schedule": "@every 6h"}))]
 fn what_v1alpha1_accepts_v1_accepts_and_back(#[case] spec: serde_json::Value) {
-    let old = Gate::of(&v1alpha1::Database::crd());
-    let new = Gate::of(&v1::Database::crd());
+    let old = Admission::of(&v1alpha1::Database::crd());
+    let new = Admission::of(&v1::Database::crd());
     assert_eq!(old.admit(&object("v1alpha1", &spec), None), Ok(()));
     let converted = to_v1(&serde_json::from_value(spec).unwrap());
     assert_eq!(new.admit(&object("v1", &converted), None), Ok(()));

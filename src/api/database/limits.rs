@@ -38,11 +38,5 @@ pub const MAX_DATABASES: usize = 32;
 pub const MAX_EXTENSIONS: usize = 32;
 /// The longest key in a Secret, in bytes.
 pub const MAX_KEY: usize = 253;
-/// Labels that a node must have.
-pub const MAX_NODE_LABELS: usize = 16;
-/// Tolerations of the pods.
-pub const MAX_TOLERATIONS: usize = 16;
-/// The longest key of a label: a DNS name, a slash, a name; in bytes.
-pub const MAX_LABEL_KEY: usize = 317;
 /// The longest cron expression, in bytes.
 pub const MAX_SCHEDULE: usize = 100;

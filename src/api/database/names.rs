@@ -1,6 +1,6 @@
 //! Names inside PostgreSQL, and of what a database refers to: what they look like, and which are taken.
 
-use super::limits::{MAX_IDENTIFIER, MAX_KEY, MAX_LABEL_KEY, MAX_MAJOR, MAX_NAME, MIN_MAJOR};
+use super::limits::{MAX_IDENTIFIER, MAX_KEY, MAX_MAJOR, MAX_NAME, MIN_MAJOR};
 use crate::api::rules::{is_dns_name, is_label};
 
 /// Roles and databases that PostgreSQL or the operator makes, and words that `CREATE ROLE` or pg_hba.conf read as something else than a name.
@@ -56,10 +56,6 @@ pub(super) const VERSION: &str = "a version of PostgreSQL from 14 to 18, such as
 pub(super) const SECRET: &str = "the name of a Secret in the same namespace";
 /// What [`is_key`] accepts, in words.
 pub(super) const KEY: &str = "a key of that Secret: at most 253 of letters, digits, '.', '_' and '-'";
-/// What [`is_label_key`] accepts, in words.
-pub(super) const LABEL_KEY: &str = "the key of a label, such as topology.kubernetes.io/zone";
-/// What [`is_label_value`] accepts, in words.
-pub(super) const LABEL_VALUE: &str = "the value of a label: at most 63 of letters, digits, '.', '_' and '-', beginning and ending with a letter or digit, or nothing";
 
 /// The same in the language of CEL.
 pub(super) mod pattern {
@@ -129,24 +125,4 @@ pub(super) fn is_key(text: &str) -> bool {
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-}
-
-/// The key of a label: a name, or a DNS name, a slash and a name.
-pub(super) fn is_label_key(text: &str) -> bool {
-    let (prefix, name) = text
-        .split_once('/')
-        .map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    text.len() <= MAX_LABEL_KEY && prefix.is_none_or(is_dns_name) && !name.is_empty() && is_label_value(name)
-}
-
-/// The value of a label.
-pub(super) fn is_label_value(text: &str) -> bool {
-    let is_end = |c: char| c.is_ascii_alphanumeric();
-    text.is_empty()
-        || text.len() <= 63
-            && text.starts_with(is_end)
-            && text.ends_with(is_end)
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::cel;
 pub use super::content::{Extension, LogicalDatabase, SecretKey, User};
 use super::limits::{MAX_DATABASES, MAX_INSTANCES, MAX_QUANTITY, MAX_SCHEDULE, MAX_USERS, MAX_VERSION};
-pub use super::placement::{AntiAffinity, Placement};
 pub use super::size::Size;
 use super::v1alpha1::DEFAULT_SCHEDULE;
+use crate::api::placement::Placement;
 use crate::api::resources::Resources;
 use crate::api::rules::{MAX_HOST, MAX_IMAGE};
 

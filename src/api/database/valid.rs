@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::v1::{Extension, Placement, Synchronous, Tls, User, WhenDeleted};
+use super::v1::{Extension, Synchronous, Tls, User, WhenDeleted};
+use crate::api::placement::Placement;
 use crate::api::resources::Resources;
 
 /// A database whose every string is safe in PostgreSQL's configuration, between the quotes of a statement and in the names of Kubernetes

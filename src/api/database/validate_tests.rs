@@ -5,9 +5,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::database::gate::{Gate, Refusal};
+use crate::api::admission::{Admission, Refusal};
 
-pub(super) static GATE: LazyLock<Gate> = LazyLock::new(|| Gate::of(&Database::crd()));
+pub(super) static GATE: LazyLock<Admission> = LazyLock::new(|| Admission::of(&Database::crd()));
 
 /// What an API server does with what is refused here.
 #[derive(Debug, PartialEq)]
@@ -66,12 +66,12 @@ pub(super) fn assert_refused(
     let answer = GATE.admit(object, old);
     let as_expected = match (&answer, server) {
         (Ok(()), LetsPass) | (Err(Refusal::Schema(_)), Schema) => true,
-        (Err(Refusal::Rules(messages)), Same) => {
-            messages.iter().any(|message| same(&problem.to_string(), message))
-        }
+        (Err(Refusal::Rules(messages)), Same) => messages
+            .iter()
+            .any(|(_, message)| same(&problem.to_string(), message)),
         (Err(Refusal::Rules(messages)), SameUnescaped) => {
             let unescaped = format!("\"{}\"; it must be {}", problem.value, problem.expected);
-            messages.iter().any(|message| message.ends_with(&unescaped))
+            messages.iter().any(|(_, message)| message.ends_with(&unescaped))
         }
         _ => false,
     };
@@ -118,7 +118,7 @@ fn all_that_there_is_to_say_can_be_said() {
         ],
         "tls": {"required": true, "certificateSecret": "orders-tls"},
         "placement": {
-            "nodeSelector": {"disk": "ssd"}, "antiAffinity": "required", "topologyKey": "topology.kubernetes.io/zone",
+            "nodeSelector": {"disk": "ssd"}, "antiAffinity": "Required", "topologyKey": "topology.kubernetes.io/zone",
             "tolerations": [{"operator": "Exists"}, {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}],
         },
         "backup": {"enabled": true, "schedule": "@daily"}, "paused": true,
@@ -212,8 +212,6 @@ fn a_wrong_name_is_refused(#[case] name: &str, #[case] accepted: &str, #[case] s
     json!({"resources": {"requests": {"ephemeral-storage": "2Gi"}, "limits": {"ephemeral-storage": "1Gi"}}}),
     "resources.requests.ephemeral-storage", "2Gi", "at most the limit, which is 1Gi", LetsPass
 )]
-#[case::beyond_numbers(json!({"resources": {"limits": {"cpu": "1e30"}}}), "resources.limits.cpu", "1e30", "a quantity that fits", LetsPass)]
-#[case::too_fine(json!({"resources": {"requests": {"cpu": "0.1n"}}}), "resources.requests.cpu", "0.1n", "a quantity that fits", LetsPass)]
 #[case::too_little_memory(json!({"resources": {"limits": {"memory": "64Mi"}}}), "resources.limits.memory", "64Mi", "at least 128Mi", LetsPass)]
 #[case::no_storage(json!({"storage": {"size": "10 Gi"}}), "storage.size", "10 Gi", "at least 256Mi", Same)]
 #[case::little_storage(json!({"storage": {"size": "255Mi"}}), "storage.size", "255Mi", "at least 256Mi", Same)]
@@ -408,7 +406,7 @@ fn all_problems_are_told_at_once() {
 #[case::parameters(json!({"parameters": (0..101).map(|i| (format!("a{i}"), json!("1"))).collect::<serde_json::Map<_, _>>()}), "spec.parameters")]
 #[case::users(json!({"users": (0..65).map(|i| json!({"name": format!("a{i}")})).collect::<Vec<_>>()}), "spec.users")]
 #[case::databases(json!({"databases": (0..33).map(|i| json!({"name": format!("a{i}")})).collect::<Vec<_>>()}), "spec.databases")]
-#[case::tolerations(json!({"placement": {"tolerations": vec![json!({"operator": "Exists"}); 17]}}), "spec.placement.tolerations")]
+#[case::tolerations(json!({"placement": {"tolerations": vec![json!({"operator": "Exists"}); 33]}}), "spec.placement.tolerations")]
 fn there_is_an_end_to_every_list(#[case] spec: Value, #[case] field: &str) {
     let object = object(spec);
     let problems = validate(&database(&object)).unwrap_err();

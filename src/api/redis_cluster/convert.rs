@@ -1,6 +1,20 @@
-//! Between the versions. What v1alpha1 cannot say is not handled here: whoever converts a whole object keeps it beside.
+//! From v1alpha1 to v1 and back. What v1alpha1 cannot say, [`crate::api::conversion`] keeps.
 
 use super::{v1, v1alpha1};
+use crate::api::conversion::{TwoVersions, Versions, Ways};
+
+/// Both versions.
+pub fn versions() -> impl Versions {
+    let spec = Ways {
+        on: to_v1,
+        back: to_v1alpha1,
+    };
+    let status = Ways {
+        on: status_to_v1,
+        back: status_to_v1alpha1,
+    };
+    TwoVersions::new::<v1alpha1::RedisCluster, v1::RedisCluster>(spec, status)
+}
 
 /// Everything that v1alpha1 says; the rest is v1's defaults.
 pub fn to_v1(spec: &v1alpha1::RedisClusterSpec) -> v1::RedisClusterSpec {

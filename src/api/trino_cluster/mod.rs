@@ -10,7 +10,7 @@ pub mod v1;
 pub mod v1alpha1;
 mod validate;
 
-pub use convert::{status_to_v1, status_to_v1alpha1, to_v1, to_v1alpha1};
+pub use convert::{status_to_v1, status_to_v1alpha1, to_v1, to_v1alpha1, versions};
 pub use limits::{DEFAULT_MEMORY, MAX_NAME};
 pub use overrides::ConfigOverrides;
 pub use validate::{ValidRole, ValidTrinoCluster, validate, validate_update};

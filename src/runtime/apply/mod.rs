@@ -7,7 +7,7 @@
 mod covers;
 mod diff;
 mod error;
-pub(crate) mod quantity;
+mod quantity;
 mod wanted;
 
 use std::collections::BTreeMap;

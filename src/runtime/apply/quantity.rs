@@ -27,7 +27,7 @@ pub(super) fn same(left: &str, right: &str) -> bool {
 }
 
 /// The quantity in thousand-millionths; `None` when it is none or does not fit.
-pub(crate) fn nano(text: &str) -> Option<i128> {
+fn nano(text: &str) -> Option<i128> {
     if let Some((digits, shift)) = BINARY
         .iter()
         .find_map(|(suffix, shift)| Some((text.strip_suffix(suffix)?, shift)))
