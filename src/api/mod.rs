@@ -11,6 +11,7 @@ pub mod quantity;
 pub mod redis_cluster;
 pub mod reference;
 pub mod resources;
+pub mod retention;
 pub mod rules;
 pub mod settings;
 #[cfg(test)]

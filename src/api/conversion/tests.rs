@@ -162,7 +162,7 @@ fn what_cannot_be_converted_is_named(#[case] object: Value, #[case] to: &str, #[
 #[rstest]
 #[case::proxy("MyProxy", json!({"replicas": 3, "deploymentName": "front", "tls": {"secretName": "cert"}, "paused": true}))]
 #[case::database("Database", json!({
-    "version": "16", "size": "medium", "instances": 5, "synchronous": "required", "storage": {"size": "20Gi", "whenDeleted": "keep"},
+    "version": "16", "size": "medium", "instances": 5, "synchronous": "required", "storage": {"size": "20Gi", "whenDeleted": "Retain"},
     "users": [{"name": "app"}], "databases": [{"name": "reports", "owner": "app", "extensions": [{"name": "hstore"}]}],
     "parameters": {"work_mem": "8MB"}, "backup": {"enabled": true, "schedule": "@daily"}, "paused": true,
 }))]

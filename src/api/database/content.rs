@@ -1,12 +1,12 @@
 //! What is inside a database when it begins: users, databases, extensions. Part of [`super::v1`].
 
 use kube::KubeSchema;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::cel;
-use super::limits::{MAX_CONNECTIONS, MAX_EXTENSIONS, MAX_IDENTIFIER, MAX_KEY, MAX_MEMBER_OF};
-use crate::api::rules::MAX_HOST;
+use super::limits::{MAX_CONNECTIONS, MAX_EXTENSIONS, MAX_IDENTIFIER, MAX_MEMBER_OF};
+use crate::api::reference::KeyReference;
 
 /// Each user is a role of PostgreSQL.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct User {
 
     /// The Secret with the user's password, which follows the Secret. The default is none: no login by password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub password_secret: Option<SecretKey>,
+    pub password_secret: Option<KeyReference>,
 
     /// Whether the user may log in. The default is true.
     #[serde(default = "yes")]
@@ -55,24 +55,6 @@ fn roles(_: &mut SchemaGenerator) -> Schema {
         "type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER,
         "description": "Each is the name of a role, at most 63 characters.",
     }})
-}
-
-/// A key of a Secret in the same namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SecretKey {
-    /// Name of a Secret in the same namespace, at most 253 characters.
-    #[schemars(length(min = 1, max = MAX_HOST), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
-    pub name: String,
-
-    /// Key in the Secret, at most 253 characters. The default is password.
-    #[serde(default = "default_key")]
-    #[schemars(length(min = 1, max = MAX_KEY), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
-    pub key: String,
-}
-
-fn default_key() -> String {
-    "password".to_owned()
 }
 
 /// Each database has an owner and extensions.

@@ -36,7 +36,5 @@ pub const MAX_CONNECTIONS: i32 = 262_143;
 pub const MAX_DATABASES: usize = 32;
 /// Extensions of a database.
 pub const MAX_EXTENSIONS: usize = 32;
-/// The longest key in a Secret, in bytes.
-pub const MAX_KEY: usize = 253;
 /// The longest cron expression, in bytes.
 pub const MAX_SCHEDULE: usize = 100;

@@ -1,7 +1,7 @@
 //! Names inside PostgreSQL, and of what a database refers to: what they look like, and which are taken.
 
-use super::limits::{MAX_IDENTIFIER, MAX_KEY, MAX_MAJOR, MAX_NAME, MIN_MAJOR};
-use crate::api::rules::{is_dns_name, is_label};
+use super::limits::{MAX_IDENTIFIER, MAX_MAJOR, MAX_NAME, MIN_MAJOR};
+use crate::api::rules::is_label;
 
 /// Roles and databases that PostgreSQL or the operator makes, and words that `CREATE ROLE` or pg_hba.conf read as something else than a name.
 pub(super) const RESERVED: [&str; 11] = [
@@ -52,10 +52,8 @@ pub(super) const EXTENSION: &str =
 pub(super) const EXTENSION_VERSION: &str = "a version such as 1.6: at most 63 of letters, digits, '.', '_' and '-', beginning with a letter or digit";
 /// What [`major`] accepts, in words.
 pub(super) const VERSION: &str = "a version of PostgreSQL from 14 to 18, such as \"17\" or \"17.6\"";
-/// What [`is_secret`] accepts, in words.
+/// What a Secret's name is to be, in words.
 pub(super) const SECRET: &str = "the name of a Secret in the same namespace";
-/// What [`is_key`] accepts, in words.
-pub(super) const KEY: &str = "a key of that Secret: at most 253 of letters, digits, '.', '_' and '-'";
 
 /// The same in the language of CEL.
 pub(super) mod pattern {
@@ -107,21 +105,6 @@ pub(super) fn is_extension(text: &str) -> bool {
 pub(super) fn is_extension_version(text: &str) -> bool {
     text.len() <= MAX_IDENTIFIER
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-}
-
-/// The name of a Secret.
-pub(super) fn is_secret(text: &str) -> bool {
-    is_dns_name(text)
-}
-
-/// A key of a Secret.
-pub(super) fn is_key(text: &str) -> bool {
-    (1..=MAX_KEY).contains(&text.len())
-        && !text.starts_with("..")
-        && text != "."
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))

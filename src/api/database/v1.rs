@@ -13,12 +13,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::cel;
-pub use super::content::{Extension, LogicalDatabase, SecretKey, User};
+pub use super::content::{Extension, LogicalDatabase, User};
 use super::limits::{MAX_DATABASES, MAX_INSTANCES, MAX_QUANTITY, MAX_SCHEDULE, MAX_USERS, MAX_VERSION};
 pub use super::size::Size;
 use super::v1alpha1::DEFAULT_SCHEDULE;
 use crate::api::placement::Placement;
 use crate::api::resources::Resources;
+use crate::api::retention::Retention;
 use crate::api::rules::{MAX_HOST, MAX_IMAGE};
 
 /// How large a volume is when its author does not say.
@@ -225,9 +226,9 @@ pub struct Storage {
     #[schemars(length(min = 1, max = MAX_HOST), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub storage_class_name: Option<String>,
 
-    /// What becomes of the volumes when the database is deleted: keep or delete. The default is keep.
-    #[serde(default)]
-    pub when_deleted: WhenDeleted,
+    /// What becomes of the volumes when the database is deleted: Retain or Delete. The default is Retain.
+    #[serde(default = "Retention::retain")]
+    pub when_deleted: Retention,
 }
 
 impl Default for Storage {
@@ -235,25 +236,13 @@ impl Default for Storage {
         Self {
             size: default_storage(),
             storage_class_name: None,
-            when_deleted: WhenDeleted::Keep,
+            when_deleted: Retention::Retain,
         }
     }
 }
 
 fn default_storage() -> Quantity {
     Quantity(DEFAULT_STORAGE.to_owned())
-}
-
-/// What becomes of the volumes when the database is deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum WhenDeleted {
-    /// They stay, with all that is on them.
-    #[default]
-    Keep,
-    /// They go too.
-    Delete,
 }
 
 fn yes() -> bool {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::v1::{Extension, Synchronous, Tls, User, WhenDeleted};
+use super::v1::{Extension, Synchronous, Tls, User};
 use crate::api::placement::Placement;
 use crate::api::resources::Resources;
+use crate::api::retention::Retention;
 
 /// A database whose every string is safe in PostgreSQL's configuration, between the quotes of a statement and in the names of Kubernetes
 /// objects, and in which nothing is left to a default.
@@ -58,7 +59,7 @@ pub struct ValidStorage {
     /// The StorageClass, if not the cluster's default.
     pub class: Option<String>,
     /// What becomes of it when the database is deleted.
-    pub when_deleted: WhenDeleted,
+    pub when_deleted: Retention,
 }
 
 /// A database inside the Database.

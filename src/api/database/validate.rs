@@ -14,9 +14,8 @@ use super::limits::{
     MAX_USERS, MIN_MEMORY, MIN_STORAGE,
 };
 use super::names::{
-    EXTENSION, EXTENSION_VERSION, IDENTIFIER, KEY, NAME, PREDEFINED_ROLES, SECRET, UNRESERVED, VERSION,
-    is_database_name, is_extension, is_extension_version, is_identifier, is_key, is_reserved, is_secret,
-    major,
+    EXTENSION, EXTENSION_VERSION, IDENTIFIER, NAME, PREDEFINED_ROLES, SECRET, UNRESERVED, VERSION,
+    is_database_name, is_extension, is_extension_version, is_identifier, is_reserved, major,
 };
 use super::v1::{Database, DatabaseSpec, Extension, Storage, Synchronous, Tls, User};
 use super::valid::{ValidDatabase, ValidLogicalDatabase, ValidStorage};
@@ -24,6 +23,7 @@ use super::{cron, parameters};
 use crate::api::placement::check_placement;
 use crate::api::problem::{Found, Problems};
 use crate::api::quantity::nanos;
+use crate::api::reference::check_key;
 use crate::api::resources::Resources;
 use crate::api::rules::{check_quantities, is_dns_name, is_image};
 
@@ -305,13 +305,7 @@ fn check_users(found: &mut Found, own: &str, users: &[User]) {
         );
         if let Some(secret) = &user.password_secret {
             let field = format!("{field}.passwordSecret");
-            found.expect(
-                is_secret(&secret.name),
-                &format!("{field}.name"),
-                &secret.name,
-                SECRET,
-            );
-            found.expect(is_key(&secret.key), &format!("{field}.key"), &secret.key, KEY);
+            check_key(found, &field, secret, "Secret");
         }
         if let Some(limit) = user.connection_limit {
             let fits = (0..=MAX_CONNECTIONS).contains(&limit);
@@ -434,7 +428,7 @@ fn check_extensions(found: &mut Found, field: &str, extensions: &[Extension]) {
 fn check_tls(found: &mut Found, tls: &Tls) {
     if let Some(secret) = &tls.certificate_secret {
         let field = "spec.tls.certificateSecret";
-        found.expect(is_secret(secret), field, secret, SECRET);
+        found.expect(is_dns_name(secret), field, secret, SECRET);
         found.expect(tls.enabled, field, secret, expected::CERTIFICATE);
     }
     found.expect(

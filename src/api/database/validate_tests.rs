@@ -103,12 +103,12 @@ fn all_that_there_is_to_say_can_be_said() {
     let spec = json!({
         "version": "17.6", "image": "registry.example/postgres:17.6", "size": "large", "instances": 5,
         "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": 4, "memory": "8Gi"}},
-        "storage": {"size": "100Gi", "storageClassName": "fast", "whenDeleted": "delete"},
+        "storage": {"size": "100Gi", "storageClassName": "fast", "whenDeleted": "Delete"},
         "parameters": {"work_mem": "16MB", "search_path": "\"$user\", public", "pg_stat_statements.track": "all",
             "shared_preload_libraries": "pg_stat_statements, auto_explain"},
         "synchronous": "required", "maximumLagOnFailover": "16Mi",
         "users": [
-            {"name": "app", "passwordSecret": {"name": "app-password"}, "connectionLimit": 50, "memberOf": ["orders", "readers"]},
+            {"name": "app", "passwordSecret": {"name": "app-password", "key": "password"}, "connectionLimit": 50, "memberOf": ["orders", "readers"]},
             {"name": "readers", "login": false, "memberOf": ["pg_read_all_data"]},
             {"name": "Admin", "createDatabase": true, "createRole": true},
         ],
@@ -368,7 +368,7 @@ fn what_cannot_become_of_a_database_is_named(
 #[rstest]
 #[case::minor(json!({"version": "17"}), json!({"version": "17.6"}))]
 #[case::minor_back(json!({"version": "17.6"}), json!({"version": "17.5"}))]
-#[case::larger(json!({"storage": {"size": "10Gi"}}), json!({"storage": {"size": "11Gi", "whenDeleted": "delete"}}))]
+#[case::larger(json!({"storage": {"size": "10Gi"}}), json!({"storage": {"size": "11Gi", "whenDeleted": "Delete"}}))]
 #[case::written_otherwise(json!({"storage": {"size": "10Gi"}}), json!({"storage": {"size": "10240Mi"}}))]
 #[case::size(json!({"size": "large"}), json!({"size": "small"}))]
 fn what_can_become_of_a_database(#[case] old: Value, #[case] new: Value) {

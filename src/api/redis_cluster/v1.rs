@@ -18,6 +18,7 @@ use crate::api::placement::Placement;
 use crate::api::quantity::request_within_limit;
 use crate::api::reference::{KeyReference, NAME_PATTERN};
 use crate::api::resources::Resources;
+use crate::api::retention::Retention;
 use crate::api::rules::{MAX_HOST, MAX_IMAGE};
 use crate::api::settings::{MAX_SETTING, VALUE_PATTERN};
 
@@ -178,11 +179,11 @@ pub struct Storage {
     pub storage_class_name: Option<String>,
 
     /// What becomes of the volume of a shard that went because the size became smaller, after its keys have moved: Delete or Retain. The default is Delete.
-    #[serde(default)]
+    #[serde(default = "Retention::delete")]
     pub when_scaled: Retention,
 
     /// What becomes of the volumes when the cluster is deleted: Delete or Retain. The default is Delete.
-    #[serde(default)]
+    #[serde(default = "Retention::delete")]
     pub when_deleted: Retention,
 }
 
@@ -191,24 +192,14 @@ impl Default for Storage {
         Self {
             size: default_size(),
             storage_class_name: None,
-            when_scaled: Retention::default(),
-            when_deleted: Retention::default(),
+            when_scaled: Retention::Delete,
+            when_deleted: Retention::Delete,
         }
     }
 }
 
 fn default_size() -> Quantity {
     Quantity("1Gi".into())
-}
-
-/// What becomes of a volume that no node uses any more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Retention {
-    /// It goes, with what is on it.
-    #[default]
-    Delete,
-    /// It stays until somebody deletes it.
-    Retain,
 }
 
 /// How the default user proves who it is.
