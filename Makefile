@@ -56,7 +56,7 @@ check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	$(call require,cc,apt-get install gcc)
 	@hack/stage "format"       cargo fmt --check
 	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
-	@hack/stage "pure tests"   cargo test --quiet --lib --bins --example greeter $(call flags,$(PURE_FILES))
+	@hack/stage "pure tests"   cargo test --quiet --no-fail-fast --lib --bins --example greeter $(call flags,$(PURE_FILES))
 # The local cluster's own tests run before end to end, never beside it: two busy clusters would slow each other down
 test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs

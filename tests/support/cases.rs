@@ -66,7 +66,7 @@ where
     until_one_fails(test, cases, play, |mut case, mut failure| {
         if !case.is_listed() {
             let steps = case.steps();
-            eprintln!("{case} fails. Less than its {} steps is tried.", steps.len());
+            eprintln!("{case} fails. Fewer than its {} steps are tried.", steps.len());
             let fails = |fewer: &[C::Step]| hushed(&case.only(fewer)).is_err();
             case = case.only(&shrink::shortened(steps, fails));
             let again = aloud(&case).err();
@@ -74,7 +74,10 @@ where
         }
         // Of what is listed not everything has to happen.
         let steps = case.steps();
-        eprintln!("What is enough ({} steps):", steps.len());
+        eprintln!(
+            "What is enough ({} steps; with none, it fails by itself):",
+            steps.len()
+        );
         for step in &steps {
             eprintln!("  {}", C::line(step));
         }

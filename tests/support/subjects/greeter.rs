@@ -278,16 +278,18 @@ async fn settles(world: &mut World, course: &mut Course, step: &str) {
     course.compare(world, step);
 }
 
-/// A Person stays while a Greeting refers to it.
+/// A Person stays while a Greeting refers to it, and is held before.
 fn nobody_goes_who_is_named(store: &Store) {
     let objects = store.objects();
     for greeting in of_kind(objects, "Greeting") {
         for name in greeting["status"]["people"].as_array().into_iter().flatten() {
-            let is_there = of_kind(objects, "Person").any(|person| person["metadata"]["name"] == *name);
+            let person = of_kind(objects, "Person").find(|person| person["metadata"]["name"] == *name);
+            let by = &greeting["metadata"]["name"];
+            let person = person.unwrap_or_else(|| panic!("{name} went while {by} names it"));
+            let held = person["metadata"]["finalizers"].as_array();
             assert!(
-                is_there,
-                "{name} went while {} names it",
-                greeting["metadata"]["name"]
+                held.is_some_and(|held| held.contains(&json!(operator::reconcile::FINALIZER))),
+                "{by} names {name}, whom nothing holds"
             );
         }
     }

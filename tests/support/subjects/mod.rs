@@ -38,7 +38,7 @@ pub struct Subject {
     /// The main life cycle of its kinds, compared step by step with how it is without faults.
     pub life: for<'a> fn(&'a mut World, &'a mut Course) -> LocalBoxFuture<'a, ()>,
     /// See [`crate::life::without_faults`].
-    pub undisturbed: OnceLock<Undisturbed>,
+    pub undisturbed: OnceLock<Option<Undisturbed>>,
 }
 
 /// A case of one subject, as `roadstead/17`.
