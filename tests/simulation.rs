@@ -377,6 +377,8 @@ async fn live_in(
 ) {
     let mut world = World::in_weather(subject, storms.faults());
     life::live(&mut world).await;
+    world.populate("any").await;
+    oracles::a_further_reconcile_writes_nothing(&mut world).await;
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::mutator::{is_all_well, of_people};
+use crate::mutator::of_people;
 use crate::sim::kinds::named;
 use crate::sim::schema;
 use crate::sim::world::World;
@@ -63,16 +63,7 @@ pub async fn shows(Of { subject, case }: Of<String>) {
 
     let mut world = World::new(subject);
     world.cluster.mend();
-    for kind in subject.kinds {
-        let created = world.people.create(kind.name(), NAME, kind.base()).await;
-        created.expect("a good spec");
-    }
-    world
-        .until("all is well", |world| {
-            world.sim.with(|store| is_all_well(subject, store.objects()))
-        })
-        .await;
-    world.until_quiet().await;
+    world.populate(NAME).await;
     let before = shown(&world, subject);
     let patched = world.people.patch(kind, NAME, json!({"spec": change})).await;
     patched.expect("a change that the API server takes");

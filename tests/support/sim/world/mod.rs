@@ -21,6 +21,7 @@ use super::cluster::Cluster;
 use super::faults::{Chance, Faults};
 use super::kinds::named;
 use super::store::Id;
+use crate::mutator::is_all_well;
 use crate::people::People;
 use crate::running::Running;
 use crate::subjects::Subject;
@@ -152,6 +153,26 @@ impl World {
             Some(standby) => Some(standby),
             None => Some(self.another(USER, &self.weather.clone())),
         };
+    }
+
+    /// Ends the operator on the spot, and starts another one to whose requests nothing happens.
+    pub fn start_anew(&mut self) {
+        self.no_panics();
+        self.start(&Faults::default(), None);
+    }
+
+    /// Has people create a good object of each kind, and waits until all is well.
+    pub async fn populate(&mut self, name: &str) {
+        let subject = self.subject;
+        for kind in subject.kinds {
+            let created = self.people.create(kind.name(), name, kind.base()).await;
+            created.expect("a good spec");
+        }
+        self.until("all is well", |world| {
+            world.sim.with(|store| is_all_well(subject, store.objects()))
+        })
+        .await;
+        self.until_quiet().await;
     }
 
     fn no_panics(&self) {

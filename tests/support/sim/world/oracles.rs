@@ -8,7 +8,6 @@ use tokio::time::sleep;
 use super::{USER, World, snapshot};
 use crate::mutator::{is_all_well, of_people};
 use crate::sim::Entry;
-use crate::sim::faults::Faults;
 use crate::sim::kinds::named;
 use crate::sim::request::Verb;
 use crate::sim::store::Objects;
@@ -127,8 +126,7 @@ pub fn stays_within_its_role(world: &World) {
 pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
     world.until_quiet().await;
     let before = writes(world);
-    world.stop().await;
-    world.start(&Faults::default(), None);
+    world.start_anew();
     sleep(Duration::from_secs(120)).await;
     let objects = world
         .sim
