@@ -383,7 +383,7 @@ async fn live_in(
 
 #[test]
 fn storms_change_nothing_in_the_end() {
-    let cases = Of::each(|_| cases::seeds(3, 50).map(Storms::new));
+    let cases = Of::each(|_| cases::seeds(3, 30).map(Storms::new));
     cases::each_shortened("storms_change_nothing_in_the_end", cases, live_in);
 }
 
