@@ -169,18 +169,13 @@ fn is_of_status_alone<K: Object>(change: &Change<K>) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else {
         return false;
     };
-    let asked = |object: &K| {
-        let meta = object.meta().clone();
-        (
-            meta.uid,
-            meta.generation,
-            meta.finalizers,
-            meta.deletion_timestamp,
-            meta.labels,
-            meta.annotations,
-        )
-    };
-    asked(old) == asked(new)
+    let (old, new) = (old.meta(), new.meta());
+    old.uid == new.uid
+        && old.generation == new.generation
+        && old.finalizers == new.finalizers
+        && old.deletion_timestamp == new.deletion_timestamp
+        && old.labels == new.labels
+        && old.annotations == new.annotations
 }
 
 impl<R: Reconciler> std::fmt::Debug for Controller<R> {

@@ -177,8 +177,9 @@ impl Manager {
         self.health.clone()
     }
 
-    /// Fills the caches, waits for the lease, lists once more what is to be reconciled, works until `shutdown` is done, lets running reconciles end, gives the lease back. When
-    /// some do not end within the grace period, the lease is left to expire, because what they sent may still take effect.
+    /// Fills the caches, waits for the lease, lists once more what is to be reconciled, works until `shutdown` is done, lets running reconciles
+    /// end, gives the lease back. When some do not end within the grace period, the lease is left to expire, because what they sent may still
+    /// take effect.
     ///
     /// # Errors
     /// When a cache cannot be filled, and as soon as the lease is lost: then nothing is waited for, writes are refused already, and the

@@ -29,11 +29,11 @@ pub trait Versions: Send + Sync {
     /// The structural schema of objects in this version.
     fn schema(&self, version: &str) -> &Value;
 
-    /// The object's `spec` and `status`, as far as they are there, in another version.
+    /// The object's `spec` and `status`, as far as they are there, in the version that is not `from`.
     ///
     /// # Errors
     /// When they do not fit their schema.
-    fn turn(&self, object: &Value, from: &str, to: &str) -> Result<Value, serde_json::Error>;
+    fn turn(&self, object: &Value, from: &str) -> Result<Value, serde_json::Error>;
 }
 
 /// There and back.
@@ -108,7 +108,7 @@ impl<E: Part, L: Part, F: Part, M: Part> Versions for TwoVersions<E, L, F, M> {
         }
     }
 
-    fn turn(&self, object: &Value, from: &str, _: &str) -> Result<Value, serde_json::Error> {
+    fn turn(&self, object: &Value, from: &str) -> Result<Value, serde_json::Error> {
         let mut turned = Map::new();
         for field in ["spec", "status"] {
             let Some(part) = object.get(field) else { continue };
@@ -208,9 +208,9 @@ fn turn(
 ) -> Result<Value, serde_json::Error> {
     let mut metadata = object["metadata"].clone();
     let mut kept = take_kept(&mut metadata);
-    let mut turned = known.turn(object, from, to)?;
+    let mut turned = known.turn(object, from)?;
     restore(&mut turned, &kept.remove(to).unwrap_or_default());
-    let back = known.turn(&turned, to, from)?;
+    let back = known.turn(&turned, to)?;
     let lost = losses(known.schema(from), &parts(object), &back);
     if !lost.is_empty() {
         kept.insert(from.to_owned(), lost);

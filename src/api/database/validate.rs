@@ -22,7 +22,7 @@ use super::valid::{ValidDatabase, ValidLogicalDatabase, ValidStorage};
 use super::{cron, parameters};
 use crate::api::placement::check_placement;
 use crate::api::problem::{Found, Problems};
-use crate::api::quantity::nanos;
+use crate::api::quantity::{self, nanos};
 use crate::api::reference::check_key;
 use crate::api::resources::Resources;
 use crate::api::rules::{check_quantities, is_dns_name, is_image};
@@ -138,9 +138,7 @@ pub fn validate_update(old: &Database, new: &Database) -> Result<(), Problems> {
 
 /// A quantity in whole bytes, up to the 8Ei that the API has numbers for.
 fn bytes(quantity: &Quantity) -> Option<u64> {
-    let nanos = nanos(&quantity.0).filter(|nanos| nanos % 1_000_000_000 == 0)?;
-    let bytes = i64::try_from(nanos / 1_000_000_000).ok()?;
-    u64::try_from(bytes).ok()
+    quantity::bytes(&quantity.0).filter(|bytes| i64::try_from(*bytes).is_ok())
 }
 
 fn check_instances(found: &mut Found, spec: &DatabaseSpec) -> i32 {

@@ -115,21 +115,31 @@ impl Applier {
     ) -> Result<Applied<K>, ApplyError> {
         let key = ObjectKey::of(&desired);
         let wanted = Wanted::new(&desired).map_err(|source| encode_error::<K>(&key, source))?;
+        self.bring_about(&desired, &wanted, live, &key).await
+    }
+
+    async fn bring_about<K: Object>(
+        &self,
+        desired: &K,
+        wanted: &Wanted,
+        live: Option<&Arc<K>>,
+        key: &ObjectKey,
+    ) -> Result<Applied<K>, ApplyError> {
         if let Some(live) = live {
-            return self.bring_up(&desired, &wanted, live, &key).await;
+            return self.bring_up(desired, wanted, live, key).await;
         }
         // Nobody knows of one, so most likely there is none, and asking first would be a request for nothing. Unless we have made it ourselves
         // just now and the cache lags behind.
-        if !self.made_lately::<K>(&key) {
-            match self.create(&wanted, &key).await {
+        if !self.made_lately::<K>(key) {
+            match self.create(wanted, key).await {
                 Err(ApplyError::Conflict { .. }) => {}
                 outcome => return outcome,
             }
         }
-        match rest::get::<K>(&self.client, &key).await {
-            Ok(Some(live)) => self.bring_up(&desired, &wanted, &Arc::new(live), &key).await,
-            Ok(None) => self.create(&wanted, &key).await,
-            Err(error) => Err(ApplyError::from_api(&K::kind(&()), &key, error)),
+        match rest::get::<K>(&self.client, key).await {
+            Ok(Some(live)) => self.bring_up(desired, wanted, &Arc::new(live), key).await,
+            Ok(None) => self.create(wanted, key).await,
+            Err(error) => Err(ApplyError::from_api(&K::kind(&()), key, error)),
         }
     }
 
@@ -146,7 +156,7 @@ impl Applier {
     ) -> Result<Applied<K>, ApplyError> {
         let key = ObjectKey::of(&desired);
         let wanted = Wanted::new(&desired).map_err(|source| encode_error::<K>(&key, source))?;
-        let refused = match self.apply(desired, live).await {
+        let refused = match self.bring_about(&desired, &wanted, live, &key).await {
             Err(refused) if refused.is_about_an_immutable_field() => refused,
             outcome => return outcome,
         };
