@@ -208,9 +208,17 @@ fn turn(
 ) -> Result<Value, serde_json::Error> {
     let mut metadata = object["metadata"].clone();
     let mut kept = take_kept(&mut metadata);
-    let mut turned = known.turn(object, from)?;
-    restore(&mut turned, &kept.remove(to).unwrap_or_default());
-    let back = known.turn(&turned, to)?;
+    let plain = known.turn(object, from)?;
+    let (mut turned, back) = match kept
+        .remove(to)
+        .and_then(|losses| restored(known, &plain, to, &losses))
+    {
+        Some(both) => both,
+        None => {
+            let back = known.turn(&plain, to)?;
+            (plain, back)
+        }
+    };
     let lost = losses(known.schema(from), &parts(object), &back);
     if !lost.is_empty() {
         kept.insert(from.to_owned(), lost);
@@ -222,6 +230,15 @@ fn turn(
         fields.insert("metadata".to_owned(), metadata);
     }
     Ok(turned)
+}
+
+/// An object with what was kept for it, and what becomes of that on the way back. Nothing if that does not fit the schema: somebody has spoilt what
+/// was kept, and one object that failed would fail the list that it is in.
+fn restored(known: &dyn Versions, plain: &Value, version: &str, losses: &[Loss]) -> Option<(Value, Value)> {
+    let mut full = plain.clone();
+    restore(&mut full, losses);
+    let back = known.turn(&full, version).ok()?;
+    Some((full, back))
 }
 
 /// The object without what all versions share.

@@ -138,6 +138,7 @@ fn a_field_that_is_not_known_yet_survives(#[case] version: &str, #[case] other: 
 #[case("[]")]
 #[case(r#"{"v1":[{"at":[],"is":1}]}"#)]
 #[case(r#"{"v1":[{"at":["spec","upstreams",{"name":"a"},"x"],"is":1}]}"#)]
+#[case(r#"{"v1":[{"at":["spec","paused"],"is":"no boolean"}]}"#)]
 fn an_annotation_that_somebody_has_spoilt_fails_no_list(#[case] text: &str) {
     let mut early = object("v1alpha1", json!({"replicas": 2}));
     early["metadata"]["annotations"] = json!({KEPT: text});

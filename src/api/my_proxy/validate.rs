@@ -11,7 +11,7 @@ use kube::ResourceExt;
 
 use super::limits::{MAX_PATH, MAX_REPLICAS, MAX_ROUTES, MAX_SERVERS, MAX_UPSTREAMS, MAX_WEIGHT};
 use super::routing::{Route, Server, Upstream};
-use super::v1alpha1::MyProxy;
+use super::v1::{MyProxy, Tls};
 use crate::api::problem::{Found, Problems};
 use crate::api::resources::Resources;
 use crate::api::rules::{LABEL, MAX_HOST, check_quantities, is_dns_name, is_image, is_label};
@@ -37,6 +37,8 @@ pub struct ValidProxy {
     pub tls_secret: Option<String>,
     /// CPU and memory, if the author said.
     pub resources: Option<Resources>,
+    /// Whether everything is to stay as it is.
+    pub paused: bool,
 }
 
 /// An upstream with at least one server.
@@ -88,8 +90,8 @@ pub fn validate(proxy: &MyProxy) -> Result<ValidProxy, Problems> {
     let spec = &proxy.spec;
     let name = proxy.name_any();
     found.expect(is_label(&name), "metadata.name", &name, LABEL);
-    if let Some(name) = &spec.name {
-        found.expect(is_label(name), "spec.name", name, LABEL);
+    if let Some(name) = &spec.deployment_name {
+        found.expect(is_label(name), "spec.deploymentName", name, LABEL);
     }
     found.expect(
         (0..=MAX_REPLICAS).contains(&spec.replicas),
@@ -105,11 +107,11 @@ pub fn validate(proxy: &MyProxy) -> Result<ValidProxy, Problems> {
             "an image reference such as nginx:1.29",
         );
     }
-    if let Some(secret) = &spec.tls_secret {
+    if let Some(Tls { secret_name }) = &spec.tls {
         found.expect(
-            is_dns_name(secret),
-            "spec.tls_secret",
-            secret,
+            is_dns_name(secret_name),
+            "spec.tls.secretName",
+            secret_name,
             "the name of a Secret in the same namespace",
         );
     }
@@ -121,15 +123,16 @@ pub fn validate(proxy: &MyProxy) -> Result<ValidProxy, Problems> {
     let routes = check_routes(&mut found, &spec.routes, &upstreams);
     found.done()?;
     Ok(ValidProxy {
-        deployment: spec.name.clone().unwrap_or_else(|| name.clone()),
+        deployment: spec.deployment_name.clone().unwrap_or_else(|| name.clone()),
         namespace: proxy.namespace().unwrap_or_default(),
         name,
         replicas: spec.replicas,
         image: spec.image.clone(),
         upstreams,
         routes,
-        tls_secret: spec.tls_secret.clone(),
+        tls_secret: spec.tls.as_ref().map(|tls| tls.secret_name.clone()),
         resources: spec.resources.clone(),
+        paused: spec.paused,
     })
 }
 

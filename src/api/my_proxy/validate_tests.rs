@@ -6,7 +6,7 @@ use super::*;
 
 fn proxy(spec: serde_json::Value) -> MyProxy {
     let object = json!({
-        "apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy",
+        "apiVersion": "roadstead.dev/v1", "kind": "MyProxy",
         "metadata": {"name": "edge", "namespace": "shop"}, "spec": spec,
     });
     serde_json::from_value(object).expect("the test's spec has the right types")
@@ -28,21 +28,23 @@ fn an_empty_spec_is_a_proxy_of_two_pods_named_after_its_object() {
 }
 
 #[test]
-fn spec_name_names_the_deployment() {
+fn the_deployment_name_names_the_deployment() {
     assert_eq!(
-        validate(&proxy(json!({"name": "my-nginx"}))).unwrap().deployment,
+        validate(&proxy(json!({"deploymentName": "my-nginx"})))
+            .unwrap()
+            .deployment,
         "my-nginx"
     );
 }
 
 #[rstest]
-#[case::label_with_capitals(json!({"name": "Edge"}), "spec.name")]
-#[case::label_too_long(json!({"name": "a".repeat(64)}), "spec.name")]
-#[case::label_beginning_with_a_digit(json!({"name": "1a"}), "spec.name")]
+#[case::label_with_capitals(json!({"deploymentName": "Edge"}), "spec.deploymentName")]
+#[case::label_too_long(json!({"deploymentName": "a".repeat(64)}), "spec.deploymentName")]
+#[case::label_beginning_with_a_digit(json!({"deploymentName": "1a"}), "spec.deploymentName")]
 #[case::replicas_below_zero(json!({"replicas": -1}), "spec.replicas")]
 #[case::replicas_without_bound(json!({"replicas": 1001}), "spec.replicas")]
 #[case::image_with_space(json!({"image": "nginx 1"}), "spec.image")]
-#[case::secret_with_slash(json!({"tls_secret": "a/b"}), "spec.tls_secret")]
+#[case::secret_with_slash(json!({"tls": {"secretName": "a/b"}}), "spec.tls.secretName")]
 #[case::quantity(json!({"resources": {"limits": {"memory": "64MB"}}}), "spec.resources.limits.memory")]
 #[case::upstream_without_servers(json!({"upstreams": [{"name": "a", "servers": []}]}), "spec.upstreams[0].servers")]
 #[case::upstream_twice(
@@ -129,12 +131,12 @@ proptest! {
     #[test]
     fn no_accepted_string_can_break_out_of_the_configuration(text in any_text()) {
         let spec = json!({
-            "name": text, "tls_secret": text,
+            "deploymentName": text, "tls": {"secretName": text},
             "upstreams": [{"name": text, "servers": [{"host": text, "port": 80}]}],
             "routes": [{"path": text, "upstream": text, "host": text}, {"path": format!("/{text}"), "upstream": text}],
         });
         // Each field alone, so that one refusal does not hide another field.
-        for field in ["name", "tls_secret", "upstreams", "routes"] {
+        for field in ["deploymentName", "tls", "upstreams", "routes"] {
             let mut spec = json!({ field: spec[field].clone() });
             if field == "routes" {
                 spec["upstreams"] = json!([{"name": "a", "servers": [{"host": "a", "port": 1}]}]);

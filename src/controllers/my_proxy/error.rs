@@ -1,5 +1,6 @@
 //! What can go wrong in a reconcile.
 
+use crate::api::conversion::ConversionError;
 use crate::runtime::apply::ApplyError;
 use crate::runtime::client::is_conflict;
 use crate::runtime::retry::{ReconcileError, Retry};
@@ -13,6 +14,9 @@ pub enum Error {
     /// The finalizer was not added or removed.
     #[error("cannot change the finalizers: {0}")]
     Finalizer(#[source] kube::Error),
+    /// The object cannot be said in v1.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
     /// The object has no uid: it was not read from an API server.
     #[error("the object has no uid")]
     NoUid,
@@ -23,6 +27,7 @@ impl ReconcileError for Error {
         match self {
             Self::Apply(error) => error.category(),
             Self::Finalizer(_) => "finalizer",
+            Self::Conversion(_) => "conversion",
             Self::NoUid => "no_uid",
         }
     }
@@ -32,7 +37,7 @@ impl ReconcileError for Error {
             Self::Apply(error) => error.retry(),
             Self::Finalizer(error) if is_conflict(error) => Retry::Again,
             Self::Finalizer(_) => Retry::BackOff,
-            Self::NoUid => Retry::OnChange,
+            Self::Conversion(_) | Self::NoUid => Retry::OnChange,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::desired::unit::{KEY, Unit};
 use super::desired::{Owner, Resources, build, names};
 use super::observe::{Observed, named};
 use super::rollout::is_available;
+use crate::api::my_proxy::Problems;
 
 /// What is to exist, what is to stay, and what is known about the configuration.
 #[derive(Clone, Debug)]
@@ -25,6 +26,27 @@ pub struct Plan {
     pub resources: Resources,
     /// Names of children that are not applied now and stay all the same. Every other child goes.
     pub keep: Keep,
+}
+
+/// What is made of a spec.
+#[derive(Clone, Copy, Debug)]
+pub enum Intent<'a> {
+    /// The plan is carried out.
+    CarryOut(&'a Plan),
+    /// It makes no sense: what serves goes on serving, and nothing is changed until somebody mends it.
+    Refuse(&'a Problems),
+    /// Its author asks that nothing be changed.
+    Pause,
+}
+
+impl<'a> Intent<'a> {
+    /// What is carried out.
+    pub fn plan(self) -> Option<&'a Plan> {
+        match self {
+            Self::CarryOut(plan) => Some(plan),
+            Self::Refuse(_) | Self::Pause => None,
+        }
+    }
 }
 
 /// Names of children that stay.

@@ -18,12 +18,12 @@ use super::error::Error;
 use super::live::Live;
 use super::loaded::{Loaded, judge};
 use super::observe::{Caches, Observed, named};
-use super::plan::{Plan, plan};
+use super::plan::{Intent, Plan, plan};
 use super::status::{Seen, compute, knows_of_silence};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::my_proxy::agent::config_hash;
-use crate::api::my_proxy::{MyProxy, validate};
+use crate::api::my_proxy::{MyProxy, in_v1, validate};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::finalizers::{self, FinalizerState};
 use crate::runtime::key::ObjectKey;
@@ -81,26 +81,27 @@ impl MyProxyReconciler {
 
     async fn bring_about(&self, proxy: &MyProxy, context: &Context) -> Result<Next, Error> {
         let observed = self.caches.observe(proxy);
-        let valid = validate(proxy);
-        let plan = match &valid {
-            Ok(valid) => {
-                let reference = proxy.controller_owner_ref(&()).ok_or(Error::NoUid)?;
-                let owner = Owner {
-                    proxy: valid,
-                    reference,
-                };
-                Ok(plan(&owner, &observed, &self.settings, context.now()))
-            }
-            Err(problems) => Err(problems),
+        let valid = validate(&in_v1(proxy)?);
+        let reference = proxy.controller_owner_ref(&()).ok_or(Error::NoUid)?;
+        let planned = valid.as_ref().ok().map(|valid| {
+            let owner = Owner {
+                proxy: valid,
+                reference,
+            };
+            plan(&owner, &observed, &self.settings, context.now())
+        });
+        let intent = match (&valid, &planned) {
+            (Err(problems), _) => Intent::Refuse(problems),
+            (Ok(valid), Some(plan)) if !valid.paused => Intent::CarryOut(plan),
+            _ => Intent::Pause,
         };
         let mut applied = Applied {
             deployment: current(proxy, &observed).cloned(),
             ..Applied::default()
         };
-        let outcome = match &plan {
-            Ok(plan) => write(context.apply(), proxy, plan, &observed, &mut applied).await,
-            // What serves goes on serving; nothing is changed until somebody mends the spec.
-            Err(_) => Ok(()),
+        let outcome = match intent.plan() {
+            Some(plan) => write(context.apply(), proxy, plan, &observed, &mut applied).await,
+            None => Ok(()),
         };
         let failure = outcome.as_ref().err();
         // At once: whatever goes wrong from here on, the next reconcile finds nothing to write and so nothing to tell.
@@ -116,12 +117,11 @@ impl MyProxyReconciler {
             pods: &observed.pods,
             failure,
         };
-        let plan = plan.as_ref().map_err(|problems| *problems);
-        let loaded = self.loaded(plan.ok(), &observed, &live).await;
+        let loaded = self.loaded(intent.plan(), &observed, &live).await;
         let loading_since = self.loading_since(proxy, &loaded, context.now());
         let given_up = knows_of_silence(proxy);
         let seen = Seen {
-            plan,
+            intent,
             live,
             loaded: &loaded.without_the_lost(given_up, loading_since, context.now()),
             loading_since,
@@ -131,7 +131,7 @@ impl MyProxyReconciler {
         outcome.map(|()| next).map_err(Error::from)
     }
 
-    /// What the pods serve, from the agents of those that are to be asked. While a spec makes no sense, that is what they were given last.
+    /// What the pods serve, from the agents of those that are to be asked. While nothing is carried out, that is what they were given last.
     async fn loaded(&self, plan: Option<&Plan>, observed: &Observed, live: &Live<'_>) -> Loaded {
         let (Some(survey), Some((pods, targets))) = (&self.survey, live.to_ask()) else {
             return Loaded::NotAsked;
@@ -178,7 +178,7 @@ async fn say(proxy: &MyProxy, seen: &Seen<'_>, context: &Context) -> Result<(), 
 
 /// When to look again, if nothing changes.
 fn next(proxy: &MyProxy, seen: &Seen<'_>, unmarked: bool, now: Timestamp) -> Next {
-    let verdict = seen.plan.ok().and_then(|plan| plan.verdict.wake());
+    let verdict = seen.intent.plan().and_then(|plan| plan.verdict.wake());
     let certificate = proxy.spec.tls_secret.is_some();
     let waits = [
         verdict.map(|wake| until(wake, now)),

@@ -11,9 +11,9 @@ use kube::ResourceExt;
 use super::check::{Verdict, is_being_made, waiting};
 use super::live::{Live, is_ready, staying};
 use super::loaded::Loaded;
-use super::plan::Plan;
+use super::plan::{Intent, Plan};
 use super::rollout::{count, how_far, is_observed, is_rolling_out, is_stalled, wanted};
-use crate::api::my_proxy::{MyProxy, MyProxyStatus, Problems};
+use crate::api::my_proxy::{MyProxy, MyProxyStatus};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::conditions::{Conditions, READY, State};
 
@@ -34,14 +34,17 @@ const UNREACHABLE: &str = "PodsUnreachable";
 const STALLED: &str = "LoadingStalled";
 /// How long a mounted configuration may take to be served: kubelets look every minute or so, and a Deployment has as long for a pod.
 const LOADING_DEADLINE: SignedDuration = SignedDuration::from_mins(5);
+/// The author asks that nothing be changed.
+const PAUSED: &str = "Paused";
+const IS_PAUSED: &str = "spec.paused is true: nothing is changed until it is false";
 /// The phase of a proxy whose children are being removed.
 pub const DELETING: &str = "Deleting";
 
 /// What a status is computed from.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// What was planned, or why nothing could be.
-    pub plan: Result<&'a Plan, &'a Problems>,
+    /// What was made of the spec.
+    pub intent: Intent<'a>,
     /// What there is since it was carried out.
     pub live: Live<'a>,
     /// What the pods serve.
@@ -61,9 +64,9 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
     // What keeps a write from being made tells more than the pods that are missing for it.
     let all = [CONFIG_VALID, UP_TO_DATE, AVAILABLE];
     let without_asking = [CONFIG_VALID, AVAILABLE];
-    // Where the operator does not reach pods, what Deployment and kubelet say of them has to do.
-    conditions.ready_from(match seen.loaded {
-        Loaded::Silent { .. } => &without_asking,
+    conditions.ready_from(match (seen.intent, seen.loaded) {
+        // Where the operator does not reach pods, what Deployment and kubelet say of them has to do. And so while it is to leave them alone.
+        (Intent::Pause, _) | (_, Loaded::Silent { .. }) => &without_asking,
         _ => &all,
     });
     let live = seen
@@ -85,9 +88,8 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
 pub fn deleting(proxy: &MyProxy, pods: &[Arc<Pod>], now: Timestamp) -> MyProxyStatus {
     let before = proxy.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&before.conditions, proxy.metadata.generation, now);
-    if let Some(condition) = find(&before, CONFIG_VALID) {
-        let (state, message) = (state_of(condition), condition.message.clone());
-        conditions.set(CONFIG_VALID, state, &condition.reason, message);
+    if let Some(said) = find(&before, CONFIG_VALID) {
+        keep(&mut conditions, said);
     }
     let message = "the proxy is being deleted";
     conditions.set(AVAILABLE, State::False, "Deleting", message);
@@ -117,12 +119,14 @@ fn find<'a>(status: &'a MyProxyStatus, type_: &str) -> Option<&'a Condition> {
     conditions.find(|condition| condition.type_ == type_)
 }
 
-fn state_of(condition: &Condition) -> State {
-    match condition.status.as_str() {
+/// Says again what was said before.
+fn keep(conditions: &mut Conditions, said: &Condition) {
+    let state = match said.status.as_str() {
         "True" => State::True,
         "False" => State::False,
         _ => State::Unknown,
-    }
+    };
+    conditions.set(&said.type_, state, &said.reason, said.message.clone());
 }
 
 fn sorted_names<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<String> {
@@ -143,11 +147,18 @@ fn selector(deployment: &Deployment) -> Option<String> {
 }
 
 fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>) {
-    let plan = match seen.plan {
-        Ok(plan) => plan,
-        Err(problems) => {
+    let plan = match seen.intent {
+        Intent::CarryOut(plan) => plan,
+        Intent::Refuse(problems) => {
             let message = with_consequence(&problems.to_string(), seen.live.deployment.is_some());
             return conditions.set(CONFIG_VALID, State::False, "InvalidSpec", message);
+        }
+        // What was said of the configuration that is active is true still.
+        Intent::Pause => {
+            return match find(before, CONFIG_VALID) {
+                Some(said) if said.status == State::True.as_str() => keep(conditions, said),
+                _ => conditions.set(CONFIG_VALID, State::Unknown, PAUSED, IS_PAUSED),
+            };
         }
     };
     // Pods keep what they have loaded, even if the ConfigMap that it came from is lost.
@@ -166,7 +177,7 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
         }
         Verdict::Due { attempt } | Verdict::Running { attempt, .. } if *attempt > 1 && last.is_some() => {
             if let Some(last) = last {
-                conditions.set(CONFIG_VALID, state_of(last), &last.reason, last.message.clone());
+                keep(conditions, last);
             }
         }
         Verdict::Running {
@@ -280,7 +291,7 @@ fn available(conditions: &mut Conditions, seen: &Seen<'_>) {
 /// Sets [`UP_TO_DATE`] and [`PROGRESSING`]: how far what was planned has got.
 fn rollout(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>, now: Timestamp) {
     // Only the first attempt gets on; those after it make sure that nothing changed.
-    let checking = seen.plan.is_ok_and(|plan| {
+    let checking = seen.intent.plan().is_some_and(|plan| {
         matches!(
             plan.verdict,
             Verdict::Due { attempt: 1 } | Verdict::Running { attempt: 1, .. }
@@ -293,6 +304,9 @@ fn rollout(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>,
             reason_of(failure),
             failure.to_string(),
         ),
+        _ if matches!(seen.intent, Intent::Pause) => {
+            (State::Unknown, State::False, PAUSED, IS_PAUSED.to_owned())
+        }
         Some(deployment) if is_stalled(deployment) => {
             let why = why_pods_wait(seen).unwrap_or_else(|| "new pods do not become ready".to_owned());
             let message = format!("the rollout does not get on: {why}");
@@ -402,6 +416,7 @@ fn phase(conditions: &Conditions, before: &MyProxyStatus, seen: &Seen<'_>) -> &'
         (false, true) if served_before => "Updating",
         (false, true) => "Creating",
         (false, false) if served_before && seen.live.deployment.is_some() => "Degraded",
+        (false, false) if matches!(seen.intent, Intent::Pause) => "Creating",
         (false, false) => "Failed",
     }
 }

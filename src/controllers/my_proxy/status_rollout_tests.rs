@@ -107,7 +107,7 @@ fn with_loaded(before: MyProxyStatus, loaded: &Loaded, since: Timestamp, second:
         failure: None,
     };
     let seen = Seen {
-        plan: Ok(&plan),
+        intent: Intent::CarryOut(&plan),
         live,
         loaded,
         loading_since: since,

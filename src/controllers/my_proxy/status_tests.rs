@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::api::my_proxy::validate;
+use crate::api::my_proxy::{in_v1, validate};
 use crate::controllers::my_proxy::desired::names::PROXY;
 use crate::controllers::my_proxy::testing::*;
 use crate::runtime::key::ObjectKey;
@@ -108,10 +108,10 @@ fn what_the_last_attempt_said_stays_while_the_next_one_runs() {
 #[test]
 fn an_invalid_spec_is_told_and_what_serves_goes_on() {
     let proxy = proxy("edge", json!({"routes": [{"path": "/", "upstream": "no"}]}));
-    let problems = validate(&proxy).unwrap_err();
+    let problems = validate(&in_v1(&proxy).unwrap()).unwrap_err();
     let serving = serving();
     let seen = Seen {
-        plan: Err(&problems),
+        intent: Intent::Refuse(&problems),
         live: Live {
             deployment: Some(&serving),
             earlier: &[],
@@ -142,7 +142,7 @@ fn a_name_that_is_taken_is_told() {
         owner: "MyProxy other".into(),
     };
     let seen = Seen {
-        plan: Ok(&plan),
+        intent: Intent::CarryOut(&plan),
         live: Live {
             deployment: None,
             earlier: &[],
@@ -167,7 +167,7 @@ fn a_name_that_is_taken_is_told() {
 #[test]
 fn while_a_check_runs_it_is_unknown_whether_what_serves_is_what_is_asked_for() {
     let status = status_of(MyProxyStatus::default(), running(None), Some(&serving()), &[]);
-    assert_eq!(said(&status, READY).0, "Unknown");
+    assert_eq!(said(&status, READY).0, "False");
     assert_eq!(said(&status, READY).1, "Checking");
     assert_eq!(said(&status, AVAILABLE).0, "True");
 }
@@ -179,7 +179,7 @@ fn while_a_name_changes_the_pods_of_the_earlier_one_serve_and_ready_waits_for_th
     old.metadata.name = Some("old".into());
     let (earlier, done) = ([Arc::new(old)], serving());
     let seen = |deployment| Seen {
-        plan: Ok(&plan),
+        intent: Intent::CarryOut(&plan),
         live: Live {
             deployment: Some(deployment),
             earlier: &earlier,
@@ -213,7 +213,7 @@ fn a_write_that_fails_takes_nothing_from_the_pods_that_serve() {
         message: "exceeded quota".into(),
     };
     let seen = Seen {
-        plan: Ok(&plan),
+        intent: Intent::CarryOut(&plan),
         live: Live {
             deployment: Some(&serving),
             earlier: &[],
@@ -290,4 +290,41 @@ fn while_a_proxy_is_deleted_its_pods_are_those_that_are_left_and_what_is_unknown
     assert_eq!(status.pod_names, ["edge-a"]);
     assert_eq!((status.replicas, status.ready_replicas), (1, 0));
     assert_eq!(said(&status, CONFIG_VALID).0, "Unknown");
+}
+
+fn paused(before: MyProxyStatus, deployment: Option<&Deployment>) -> MyProxyStatus {
+    let mut proxy = proxy("edge", json!({}));
+    proxy.status = Some(before);
+    let seen = Seen {
+        intent: Intent::Pause,
+        live: Live {
+            deployment,
+            earlier: &[],
+            pods: &[],
+            failure: None,
+        },
+        loaded: &Loaded::NotAsked,
+        loading_since: at(0),
+    };
+    compute(&proxy, &seen, at(60))
+}
+
+#[test]
+fn a_proxy_that_is_paused_is_ready_while_it_serves_and_says_that_nothing_is_changed() {
+    let before = status_of(MyProxyStatus::default(), Verdict::Active, Some(&serving()), &[]);
+    let status = paused(before, Some(&serving()));
+    assert_eq!(said(&status, READY).0, "True");
+    assert_eq!(said(&status, CONFIG_VALID).1, "Accepted");
+    for condition in [UP_TO_DATE, PROGRESSING] {
+        assert_eq!(said(&status, condition).1, "Paused");
+    }
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+}
+
+#[test]
+fn a_proxy_that_is_paused_from_the_beginning_has_not_failed() {
+    let status = paused(MyProxyStatus::default(), None);
+    assert_eq!(status.phase.as_deref(), Some("Creating"));
+    assert_eq!(said(&status, CONFIG_VALID).1, "Paused");
+    assert_eq!(said(&status, READY).0, "False");
 }

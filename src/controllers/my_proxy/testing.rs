@@ -15,9 +15,9 @@ use super::desired::names::{APP, COMPONENT};
 use super::live::Live;
 use super::loaded::Loaded;
 use super::observe::Observed;
-use super::plan::{Plan, plan};
+use super::plan::{Intent, Plan, plan};
 use super::status::{Seen, compute};
-use crate::api::my_proxy::{MyProxy, MyProxyStatus, ValidProxy, validate};
+use crate::api::my_proxy::{MyProxy, MyProxyStatus, ValidProxy, in_v1, validate};
 
 pub fn proxy(name: &str, spec: Value) -> MyProxy {
     let object = json!({
@@ -28,7 +28,7 @@ pub fn proxy(name: &str, spec: Value) -> MyProxy {
 }
 
 pub fn valid(proxy: &MyProxy) -> ValidProxy {
-    validate(proxy).expect("the test's spec is valid")
+    validate(&in_v1(proxy).expect("an object of this version")).expect("the test's spec is valid")
 }
 
 pub fn owner_of<'a>(proxy: &MyProxy, valid: &'a ValidProxy) -> Owner<'a> {
@@ -94,7 +94,7 @@ pub fn status_of(
     compute(
         &proxy,
         &Seen {
-            plan: Ok(&plan),
+            intent: Intent::CarryOut(&plan),
             live: Live {
                 deployment,
                 earlier: &[],
