@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
@@ -21,6 +22,8 @@ pub const PACKAGE: &str = "roadstead";
 pub const GROUP: &str = "global-operators";
 /// From a Subscription, or from an approval, to a CSV that succeeded: catalog poll, unpack Job, rollout.
 pub const INSTALL: Duration = Duration::from_secs(120);
+/// OLM looks at a plan again five seconds after it began to carry it out, and carrying it out takes up to three.
+const PLAN_SETTLES: SignedDuration = SignedDuration::from_secs(10);
 /// What OLM does without starting a pod.
 pub const SOON: Duration = Duration::from_secs(45);
 
@@ -89,7 +92,7 @@ pub async fn clean(world: &World) -> Outcome {
 
 /// Deletes the Subscription and the CSVs, as README.md says, and waits until OLM has taken the operator away.
 pub async fn uninstall(world: &World) -> Outcome {
-    plans_carried_out(world).await?;
+    plans_settled(world).await?;
     world
         .kubectl("-n operators delete subscription roadstead --ignore-not-found")
         .await?;
@@ -249,19 +252,30 @@ pub async fn succeeded(world: &World, version: &str) -> Outcome {
     phase(world, version, "Succeeded", INSTALL).await.map(drop)
 }
 
-/// Waits until OLM carries out no plan: before a removal. A CSV may have succeeded while OLM goes through its plan once more, since another write
-/// of the plan came between; whoever deletes Subscription and CSV at that moment gets the CSV back. Nobody but a test is so quick.
-pub async fn plans_carried_out(world: &World) -> Outcome {
-    until("OLM to have carried out every InstallPlan", SOON, || async {
+/// Waits until OLM is done with its plans: before a removal. It goes through a plan that it has just carried out once more where its copy of it
+/// is old, and whoever deletes Subscription and CSV meanwhile gets the CSV back. Nobody but a test is so quick.
+pub async fn plans_settled(world: &World) -> Outcome {
+    until("OLM to be done with every InstallPlan", SOON, || async {
         let plans = world.list(INSTALL_PLAN, OPERATORS, "").await?;
+        let now = jiff::Timestamp::now();
         let left: Vec<String> = plans
             .iter()
-            .filter(|plan| matches!(text(plan, "/status/phase"), "" | "Planning" | "Installing"))
+            .filter(|plan| !is_settled(plan, now))
             .map(describe_plan)
             .collect();
         Ok(Seen::when(left.is_empty(), (), format_args!("{left:?}")))
     })
     .await
+}
+
+fn is_settled(plan: &DynamicObject, now: jiff::Timestamp) -> bool {
+    match text(plan, "/status/phase") {
+        "Complete" => text(plan, "/status/conditions/0/lastUpdateTime")
+            .parse::<jiff::Timestamp>()
+            .is_ok_and(|done| now.duration_since(done) > PLAN_SETTLES),
+        "RequiresApproval" | "Failed" => true,
+        _ => false,
+    }
 }
 
 /// Waits for an InstallPlan that would install the version and waits for approval.
