@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "support/gadgets.rs"]
+mod gadgets;
 #[path = "support/registry.rs"]
 mod registry;
 #[path = "support/widgets.rs"]
@@ -12,7 +14,7 @@ use std::process::{Command, Output};
 
 use registry::{Registry, without_proxy};
 use roadstead::olm::catalog::{Catalog, Rendered};
-use roadstead::olm::yaml;
+use roadstead::olm::{Tree, yaml};
 use roadstead::package;
 use rstest::rstest;
 use serde_json::Value;
@@ -175,11 +177,14 @@ fn judge(bundle: &Path) -> String {
     findings
 }
 
-/// Its definition has a version that is not served, its base says little, and OLM sets up its conversion webhook.
-#[test]
-fn upstream_validators_find_no_error_in_a_strange_operators_bundle() {
+/// One has a version that is not served, a base that says little, and a conversion webhook that the base tells; the other has
+/// webhooks of all types in its manifests, and two served versions.
+#[rstest]
+#[case::told_in_the_base(widgets::bundle("1.2.3"))]
+#[case::told_in_manifests(gadgets::bundle())]
+fn upstream_validators_find_no_error_in_a_strange_operators_bundle(#[case] bundle: Tree) {
     let scratch = tempfile::tempdir().unwrap();
-    widgets::bundle("1.2.3").write(scratch.path()).unwrap();
+    bundle.write(scratch.path()).unwrap();
     judge(&scratch.path().join("bundle"));
 }
 
