@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use registry::{Registry, without_proxy};
+use roadstead::olm::catalog::deprecations::Deprecation;
 use roadstead::olm::catalog::{Catalog, Rendered};
 use roadstead::olm::{Tree, yaml};
 use roadstead::package;
@@ -105,6 +106,32 @@ fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
         .unwrap()
         .check()
         .unwrap_err();
+}
+
+#[test]
+fn opm_accepts_what_is_deprecated_and_refuses_what_is_not_there() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = published(scratch.path(), &HISTORY);
+    let mut catalog = Catalog::read(&folder, package::PACKAGE).unwrap();
+    let mut judged = |entries: Vec<Deprecation>| {
+        catalog.deprecate(entries);
+        let tree = catalog.tree(Path::new("catalog")).unwrap();
+        tree.write(scratch.path()).unwrap();
+        (catalog.check(), opm(&["validate", &folder.display().to_string()]))
+    };
+    let known = vec![
+        Deprecation::of_channel("stable-v0.1", "use stable"),
+        Deprecation::of_bundle("roadstead.v0.1.1", "use 0.2.0"),
+    ];
+    let (ours, theirs) = judged(known);
+    ours.unwrap();
+    assert_accepted(&theirs);
+    let (ours, theirs) = judged(vec![Deprecation::of_bundle("roadstead.v0.0.9", "use 0.2.0")]);
+    ours.unwrap_err();
+    assert!(
+        !theirs.status.success(),
+        "a judge that accepts everything proves nothing"
+    );
 }
 
 #[test]

@@ -98,6 +98,13 @@ pub enum Error {
     },
     #[error("catalog: channel {channel}: the chain of replaces comes back to {entry}")]
     Cycle { channel: String, entry: String },
+    #[error("{place}: {field} is {value:?}; {accepted}")]
+    Deprecation {
+        place: String,
+        field: String,
+        value: String,
+        accepted: String,
+    },
     #[error("catalog: the default channel {channel} is none of the package's channels")]
     NoDefaultChannel { channel: String },
 }
