@@ -223,6 +223,32 @@ fn what_a_person_added_stays() {
     assert_eq!(text(&catalog), by_hand);
 }
 
+/// OLM would refuse the upgrade in a cluster that still has objects of it, long after the catalog was published.
+#[test]
+fn a_version_of_a_kind_that_an_upgrade_takes_away_is_named() {
+    let mut catalog = two_releases();
+    assert!(
+        catalog.dropped_versions("widgets.v1.10.0").is_empty(),
+        "both have v1 and v1alpha1"
+    );
+    let old = text(&catalog);
+    let (before, after) = old.split_once("name: widgets.v1.10.0\npackage").unwrap();
+    let shorter = after.replace(
+        "- type: olm.gvk\n  value:\n    group: example.org\n    kind: Widget\n    version: v1alpha1\n",
+        "",
+    );
+    assert_ne!(shorter, after);
+    catalog = reread(&format!("{before}name: widgets.v1.10.0\npackage{shorter}")).unwrap();
+    let dropped = catalog.dropped_versions("widgets.v1.10.0");
+    assert_eq!(
+        dropped.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "widgets.v1.10.0 has no Widget.example.org/v1alpha1, which widgets.v1.9.0 has: OLM refuses the upgrade where \
+             status.storedVersions of the CustomResourceDefinition still names it, so a version in between must have migrated the objects"
+        ]
+    );
+}
+
 fn document(entries: &str) -> String {
     format!("---\n{{schema: olm.deprecations, package: widgets, entries: [{entries}]}}\n")
 }

@@ -90,11 +90,15 @@ fn generate(args: Generate) -> Outcome {
         .default_channel
         .unwrap_or_else(|| rendered.default_channel.clone());
     let mut catalog = Catalog::read(&args.output, rendered.package())?;
+    let name = rendered.name().to_owned();
     catalog.add(rendered, &channels, &default_channel)?;
     if let Some(file) = &args.deprecations {
         deprecate(&mut catalog, file, &args.output)?;
     }
     catalog.check()?;
+    for dropped in catalog.dropped_versions(&name) {
+        eprintln!("note: {dropped}");
+    }
     let (context, folder) = context_of(&args.output);
     let tree: Tree = catalog.tree(&folder)?;
     files::finish(&tree, &context, args.check, "roadstead catalog generate")

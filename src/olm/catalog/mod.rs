@@ -11,9 +11,11 @@ use super::{Error, Tree, bundle, yaml};
 mod chain;
 pub mod deprecations;
 mod render;
+mod served;
 
 use deprecations::Deprecations;
 pub use render::Rendered;
+pub use served::Dropped;
 
 /// `olm.package`: the name, and the channel that a Subscription gets when it names none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
