@@ -89,8 +89,8 @@ pub fn mark(crd: &mut CustomResourceDefinition, table: &[Deprecation], version: 
 /// # Errors
 /// [`Error::NoVersion`]
 pub fn entries(table: &[Deprecation], catalog: &Catalog) -> Result<Vec<Entry>, Error> {
-    let released = catalog.released()?.into_iter().map(|(version, _)| version);
-    let Some(newest) = released.filter(|version| version.pre.is_empty()).last() else {
+    let mut released = catalog.released()?.into_iter().map(|(version, _)| version);
+    let Some(newest) = released.rfind(|version| version.pre.is_empty()) else {
         return Ok(Vec::new());
     };
     let mut entries = Vec::new();
