@@ -78,8 +78,7 @@ fn check_channels(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The object as a bundle may hold it: without a namespace (OLM gives it the operator's), without status, and a definition
-/// without `spec.conversion`, which OLM fills in from the ClusterServiceVersion's webhooks.
+/// The object as a bundle may hold it: without a namespace (OLM gives it the operator's) and without status.
 fn shipped(body: &Value) -> Value {
     let mut object = body.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -88,12 +87,34 @@ fn shipped(body: &Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("namespace");
     }
-    if is_kind(body, "apiextensions.k8s.io", "CustomResourceDefinition")
-        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-    {
-        spec.remove("conversion");
+    if is_kind(body, "apiextensions.k8s.io", "CustomResourceDefinition") {
+        leave_conversion_to_olm(&mut object);
     }
     object
+}
+
+/// Takes out `spec.conversion`, and whatever would put another authority into it. OLM fills it in from `spec.webhookdefinitions`
+/// once it has made Service and certificate. One that came with the definition would lead to a Service that is not there, and the
+/// lists with which OLM checks existing objects before it updates a definition would fail for as long as it retries.
+fn leave_conversion_to_olm(crd: &mut Value) {
+    if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("conversion");
+    }
+    let Some(metadata) = crd.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !is_injection(key));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+}
+
+/// Annotations by which cert-manager and OpenShift put an authority into a definition.
+fn is_injection(annotation: &str) -> bool {
+    annotation.starts_with("cert-manager.io/inject-")
+        || annotation == "service.beta.openshift.io/inject-cabundle"
 }
 
 /// `GROUP_PLURAL.yaml` for a definition, `NAME_VERSION_KIND.yaml` for anything else.

@@ -28,6 +28,7 @@ pub mod images;
 pub mod manifests;
 pub mod permissions;
 mod tree;
+pub mod webhooks;
 pub mod yaml;
 
 pub use error::Error;

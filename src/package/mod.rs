@@ -15,6 +15,7 @@ use crate::olm::catalog::{
 use crate::olm::{self, Error, Manifests, Tree, yaml};
 
 mod base;
+pub mod deprecations;
 pub mod kinds;
 mod operator;
 mod rbac;
@@ -52,7 +53,10 @@ pub fn operator_image(version: impl Display) -> String {
 /// [`Error::Unwritable`]
 pub fn tree(version: &Version) -> Result<Tree, Error> {
     let mut folder = Folders::default();
-    let kinds = kinds::all();
+    let mut kinds = kinds::all();
+    for kind in &mut kinds {
+        deprecations::mark(&mut kind.crd, deprecations::TABLE, version);
+    }
 
     let mut definitions = Vec::new();
     for kind in &kinds {

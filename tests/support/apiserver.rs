@@ -56,6 +56,7 @@ impl ApiServer {
     }
 
     /// Makes a namespace of this name, which no other test may use.
+    #[allow(dead_code, reason = "each test binary uses what it needs of this")]
     pub async fn namespace(&self, name: &str) -> String {
         let namespace = Namespace {
             metadata: ObjectMeta {
