@@ -83,6 +83,7 @@ pub struct Configuration {
     pub webhooks: Vec<Value>,
 }
 
+/// How the API server reaches a webhook.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ClientConfig {
@@ -214,51 +215,62 @@ impl Wanted<'_> {
 
     /// What is wrong with a bundle.
     ///
-    /// With authorities of our own it has to hold them all, so that it holds the next before that one issues. What else is in it is put up with
-    /// while another replica may not have read the Secret yet: otherwise the two would write in turns.
-    ///
-    /// With somebody else's it has to vouch for what we serve, by whichever authority: then it is never touched.
+    /// Under somebody else's authority it has to vouch for what we serve, by whichever certificate: then it is never touched. Of our own it
+    /// has to hold all, so that it holds the next before that one issues, and none that is done with.
     fn wrong_bundle(&self, present: &[CertificateDer<'_>]) -> Option<&'static str> {
-        let ours = match &self.served.trust {
-            Trust::Theirs => {
-                let host = self.service.host();
-                return (!vouches(present, &self.served.pair, &host, self.now))
-                    .then_some("its CA bundle does not vouch for what is served");
+        match &self.served.trust {
+            Trust::Theirs if vouches(present, &self.served.pair, &self.service.host(), self.now) => None,
+            Trust::Theirs => Some("its CA bundle does not vouch for what is served"),
+            Trust::Authorities(ours) if !ours.iter().all(|ours| present.contains(ours)) => {
+                Some("its CA bundle lacks our authority")
             }
-            Trust::Authorities(ours) => ours,
-        };
-        if !ours.iter().all(|ours| present.contains(ours)) {
-            return Some("its CA bundle lacks our authority");
+            Trust::Authorities(_) => present
+                .iter()
+                .any(|certificate| self.is_done_with(certificate))
+                .then_some("its CA bundle holds what nobody serves by any more"),
         }
-        (self.is_settled() && present.iter().any(|present| !ours.contains(present)))
-            .then_some("its CA bundle holds authorities that are not ours any more")
     }
 
-    /// The present bundle, made right. Until everybody has read what we have, others' certificates that are still valid stay: those of OLM,
-    /// whose next certificate is perhaps not mounted yet, and those that another replica still goes by.
+    /// The present bundle, made right: ours, and of others what may still be needed.
     fn mended(&self, present: &[CertificateDer<'_>]) -> ByteString {
-        let ours = match &self.served.trust {
-            // The API server accepts what is itself in the bundle; see `trust`.
-            Trust::Theirs => &self.served.pair.chain()[..1],
-            Trust::Authorities(ours) => ours,
-        };
-        let is_valid = |certificate: &&CertificateDer<'_>| {
-            Facts::of(certificate).is_some_and(|facts| facts.validity.contains(self.now))
-        };
+        let ours = self.ours();
         let others = present
             .iter()
-            .filter(|certificate| !ours.contains(certificate))
-            .filter(is_valid)
-            .take(if self.drops_others() { 0 } else { MOST_OF_OTHERS });
+            .filter(|certificate| !ours.contains(certificate) && !self.is_done_with(certificate))
+            .take(MOST_OF_OTHERS);
         ByteString(to_pem(ours.iter().chain(others)).into_bytes())
     }
 
-    fn drops_others(&self) -> bool {
-        self.served.trust != Trust::Theirs && self.is_settled()
+    fn ours(&self) -> &[CertificateDer<'static>] {
+        match &self.served.trust {
+            // Its authority is not known here, but the API server accepts what is itself in the bundle; see `trust`.
+            Trust::Theirs => &self.served.pair.chain()[..1],
+            Trust::Authorities(ours) => ours,
+        }
     }
 
-    /// Whether every replica can have read what we serve.
-    fn is_settled(&self) -> bool {
+    /// Whether a certificate in a bundle is of no use: it has expired, or it is older than the authority that issues now, and every replica
+    /// has long read that. One that is newer than ours is the next, which another replica has read before us; of two that differ each would
+    /// otherwise undo what the other does. What belongs to others altogether is up to them.
+    fn is_done_with(&self, certificate: &CertificateDer<'_>) -> bool {
+        let Some(facts) = Facts::of(certificate) else {
+            return true;
+        };
+        let is_older = |ours: &[CertificateDer<'_>]| {
+            let issuing = ours.first().and_then(Facts::of);
+            issuing.is_some_and(|issuing| facts.validity.from < issuing.validity.from)
+        };
+        let is_replaced = match &self.served.trust {
+            Trust::Theirs => false,
+            Trust::Authorities(ours) => {
+                !ours.contains(certificate) && is_older(ours) && self.is_known_to_all()
+            }
+        };
+        is_replaced || !facts.validity.contains(self.now)
+    }
+
+    /// A day after the Secret has no use for an old authority any more, no replica can go by it.
+    fn is_known_to_all(&self) -> bool {
         self.served.pair.validity().age(self.now) >= OVERLAP.saturating_mul(2)
     }
 }
@@ -268,3 +280,7 @@ fn wrong_versions(present: &[String]) -> Option<String> {
     (present.first().map(String::as_str) != Some(REVIEW_VERSION))
         .then(|| format!("its conversion asks for reviews of the versions {present:?}"))
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;
