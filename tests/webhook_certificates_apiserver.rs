@@ -76,7 +76,8 @@ fn inject(client: &Client, targets: Targets, served: &Served) -> JoinSet<std::co
 /// Defines a kind with two versions and this conversion, and returns the definition's name.
 async fn define(client: &Client, plural: &str, conversion: Value) -> String {
     let version = |name: &str, storage: bool| {
-        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        let schema =
+            json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
         json!({"name": name, "served": true, "storage": storage, "schema": schema})
     };
     let name = format!("{plural}.certificates.test");
@@ -211,11 +212,16 @@ async fn a_conversion_that_was_taken_away_is_back_within_seconds() {
             .unwrap();
         let started = Instant::now();
         until_it_is(&client, &name, &right(&data[BUNDLE])).await;
-        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            started.elapsed()
+        );
     }
 
     let (_, other) = issued(&["other".to_owned()].into());
-    let bundle = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": encoded(&other[BUNDLE])}}}}});
+    let bundle =
+        json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": encoded(&other[BUNDLE])}}}}});
     patch::<CustomResourceDefinition>(&client, &name, bundle).await;
     let both = ByteString([&data[BUNDLE].0[..], &other[BUNDLE].0].concat());
     until_it_is(&client, &name, &right(&both)).await;
@@ -325,8 +331,12 @@ async fn the_bundle_of_a_validating_webhook_is_put_back() {
         ..Targets::default()
     };
     let kind = "ValidatingWebhookConfiguration";
-    the_bundles_of_a_configuration_are_put_back::<ValidatingWebhookConfiguration>(kind, "validating-test", targets)
-        .await;
+    the_bundles_of_a_configuration_are_put_back::<ValidatingWebhookConfiguration>(
+        kind,
+        "validating-test",
+        targets,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -336,8 +346,12 @@ async fn the_bundle_of_a_mutating_webhook_is_put_back() {
         ..Targets::default()
     };
     let kind = "MutatingWebhookConfiguration";
-    the_bundles_of_a_configuration_are_put_back::<MutatingWebhookConfiguration>(kind, "mutating-test", targets)
-        .await;
+    the_bundles_of_a_configuration_are_put_back::<MutatingWebhookConfiguration>(
+        kind,
+        "mutating-test",
+        targets,
+    )
+    .await;
 }
 
 /// What `trust` says of Go's rules is what the API server does; above all that a certificate vouches for itself.
@@ -367,19 +381,31 @@ async fn the_api_server_trusts_what_we_say_that_it_trusts() {
 
     let objects: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
     let object: ConfigMap = serde_json::from_value(json!({"metadata": {"generateName": "a-"}})).unwrap();
-    for bundle in [&other[BUNDLE], &data[CERTIFICATE], &other[CERTIFICATE], &data[BUNDLE]] {
+    for bundle in [
+        &other[BUNDLE],
+        &data[CERTIFICATE],
+        &other[CERTIFICATE],
+        &data[BUNDLE],
+    ] {
         let trusted = certificates(&bundle.0);
         let expected = vouches(&trusted, &served.pair, "localhost", Timestamp::now());
         assert_eq!(expected, bundle == &data[CERTIFICATE] || bundle == &data[BUNDLE]);
         hook["clientConfig"]["caBundle"] = encoded(bundle);
         patch::<ValidatingWebhookConfiguration>(&client, name, json!({"webhooks": [hook]})).await;
         let answered = webhook.answered();
-        within(LIMIT, &format!("the webhook is trusted: {expected}"), async || {
-            match objects.create(&PostParams::default(), &object).await {
+        within(
+            LIMIT,
+            &format!("the webhook is trusted: {expected}"),
+            async || match objects.create(&PostParams::default(), &object).await {
                 Ok(_) => expected && webhook.answered() > answered,
-                Err(error) => !expected && error.to_string().contains("x509: certificate signed by unknown authority"),
-            }
-        })
+                Err(error) => {
+                    !expected
+                        && error
+                            .to_string()
+                            .contains("x509: certificate signed by unknown authority")
+                }
+            },
+        )
         .await;
     }
 }

@@ -76,7 +76,7 @@ impl Folder {
         loop {
             match self.read().await {
                 Ok(pair) => {
-                    if told.is_over() {
+                    if told.clear() {
                         info!(folder = %self.path.display(), "the certificate can be read again");
                     }
                     let trust = Trust::Theirs;
@@ -84,7 +84,7 @@ impl Folder {
                 }
                 Err(error) => {
                     let error = error.to_string();
-                    if told.is_news(&error) {
+                    if told.note(&error) {
                         warn!(error, "no new certificate for the webhook");
                     }
                 }

@@ -76,7 +76,9 @@ async fn within_deadline<T>(
             what: what.to_owned(),
             error: Box::new(error),
         }),
-        Err(_) => Err(RequestFailed::Late { what: what.to_owned() }),
+        Err(_) => Err(RequestFailed::Late {
+            what: what.to_owned(),
+        }),
     }
 }
 

@@ -73,7 +73,7 @@ impl AuthoritySecret {
         loop {
             let wait = match self.settle().await {
                 Ok(step) => {
-                    if told.is_over() {
+                    if told.clear() {
                         info!(secret = self.place, "the webhook's Secret can be used again");
                     }
                     failures = 0;
@@ -82,7 +82,7 @@ impl AuthoritySecret {
                 }
                 Err(error) => {
                     let error = error.to_string();
-                    if told.is_news(&error) {
+                    if told.note(&error) {
                         warn!(secret = self.place, error, "no new certificate for the webhook");
                     }
                     failures += 1;
@@ -187,7 +187,9 @@ mod tests {
                 let body = body.collect().await.unwrap().to_bytes();
                 let (code, answer) = server.lock().unwrap().answer(&parts.method, &body);
                 let response = Response::builder().status(code);
-                Ok::<_, std::convert::Infallible>(response.body(Full::new(bytes::Bytes::from(answer))).unwrap())
+                Ok::<_, std::convert::Infallible>(
+                    response.body(Full::new(bytes::Bytes::from(answer))).unwrap(),
+                )
             }
         });
         let client = Client::new(service, "ns");
@@ -221,7 +223,10 @@ mod tests {
         server.lock().unwrap().refuse = 0;
         let served = tokio::time::timeout(Duration::from_secs(5), changes.changed()).await;
         assert!(served.is_ok());
-        assert_eq!(logged.lines_with("others wrote the Secret ns/certificates").len(), 1);
+        assert_eq!(
+            logged.lines_with("others wrote the Secret ns/certificates").len(),
+            1
+        );
         assert!(logged.lines_with("PRIVATE").is_empty());
         running.abort();
     }

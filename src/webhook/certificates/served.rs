@@ -124,11 +124,18 @@ mod tests {
     #[test]
     fn one_is_ready_with_a_certificate_that_has_not_expired() {
         let certificates = Certificates::default();
-        assert_eq!(certificates.ready(at(0)).unwrap_err(), "webhook: no certificate yet");
+        assert_eq!(
+            certificates.ready(at(0)).unwrap_err(),
+            "webhook: no certificate yet"
+        );
         certificates.publish(served("a.ns.svc"));
         assert_eq!(certificates.ready(at(0)), Ok(()));
         let expired = certificates.ready("2100-01-01T00:00:00Z".parse().unwrap());
-        assert!(expired.unwrap_err().starts_with("webhook: the certificate expired at "));
+        assert!(
+            expired
+                .unwrap_err()
+                .starts_with("webhook: the certificate expired at ")
+        );
     }
 
     #[test]

@@ -5,8 +5,8 @@
 pub(super) struct Told(Option<String>);
 
 impl Told {
-    /// Whether this differs from what was said last. From here on it is what was said last.
-    pub(super) fn is_news(&mut self, said: &str) -> bool {
+    /// Takes note of what is to be said. Whether it is news: it differs from what was said last.
+    pub(super) fn note(&mut self, said: &str) -> bool {
         let is_news = self.0.as_deref() != Some(said);
         if is_news {
             self.0 = Some(said.to_owned());
@@ -14,8 +14,8 @@ impl Told {
         is_news
     }
 
-    /// All is well: the same trouble would be news again. Whether there was any.
-    pub(super) fn is_over(&mut self) -> bool {
+    /// All is well: whatever comes is news again. Whether there was anything to be said before.
+    pub(super) fn clear(&mut self) -> bool {
         self.0.take().is_some()
     }
 }
@@ -29,10 +29,10 @@ mod tests {
         let mut told = Told::default();
         let news: Vec<bool> = ["a", "a", "b", "b", "a"]
             .into_iter()
-            .map(|said| told.is_news(said))
+            .map(|said| told.note(said))
             .collect();
         assert_eq!(news, [true, false, true, false, true]);
-        assert!(told.is_over() && !told.is_over());
-        assert!(told.is_news("a"));
+        assert!(told.clear() && !told.clear());
+        assert!(told.note("a"));
     }
 }

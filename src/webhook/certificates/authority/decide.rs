@@ -39,7 +39,11 @@ pub(super) fn decide(held: &Held, names: &BTreeSet<String>, now: Timestamp) -> P
             .pair
             .as_ref()
             .is_ok_and(|pair| is_settled(pair.validity(), now));
-    let kept = if is_rotated { Vec::new() } else { kept(held, signer, issuer, now) };
+    let kept = if is_rotated {
+        Vec::new()
+    } else {
+        kept(held, signer, issuer, now)
+    };
     Plan {
         new_authority,
         new_certificate,
@@ -79,8 +83,9 @@ fn why_new_certificate(
             .validity()
             .is_due(now)
             .then_some("two thirds of the certificate's life are over"),
-        Some(signer) => is_settled(signer.validity, now)
-            .then_some("the new authority has been announced for long enough"),
+        Some(signer) => {
+            is_settled(signer.validity, now).then_some("the new authority has been announced for long enough")
+        }
     }
 }
 

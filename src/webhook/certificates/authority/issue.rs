@@ -35,18 +35,18 @@ pub enum IssueError {
 }
 
 /// An authority with its key.
-pub(in crate::webhook::certificates) struct Signer {
-    pub(in crate::webhook::certificates) certificate: CertificateDer<'static>,
-    pub(in crate::webhook::certificates) validity: Validity,
-    pub(in crate::webhook::certificates) key: KeyPair,
+pub(crate) struct Signer {
+    pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) validity: Validity,
+    pub(crate) key: KeyPair,
 }
 
 /// A new authority.
-pub(in crate::webhook::certificates) fn authority(now: Timestamp) -> Result<Signer, IssueError> {
+pub(crate) fn authority(now: Timestamp) -> Result<Signer, IssueError> {
     authority_for(life(now, AUTHORITY_LIFE)?)
 }
 
-pub(in crate::webhook::certificates) fn authority_for(validity: Validity) -> Result<Signer, IssueError> {
+pub(crate) fn authority_for(validity: Validity) -> Result<Signer, IssueError> {
     // Whoever looks at a bundle should see which is which.
     let name = format!("roadstead webhook authority of {:.0}", validity.from + BACKDATE);
     let mut params = params(&name, validity)?;
@@ -62,7 +62,7 @@ pub(in crate::webhook::certificates) fn authority_for(validity: Validity) -> Res
 }
 
 /// A new certificate for these names, and its key as PEM. It ends with the authority at the latest.
-pub(in crate::webhook::certificates) fn serving(
+pub(crate) fn serving(
     signer: &Signer,
     names: &BTreeSet<String>,
     now: Timestamp,

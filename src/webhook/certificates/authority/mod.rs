@@ -50,7 +50,7 @@ pub const OVERLAP: SignedDuration = SignedDuration::from_hours(24);
 /// What a Secret holds.
 pub type Data = BTreeMap<String, ByteString>;
 
-/// What is to be done.
+/// What is to be done. It cannot be printed, since it holds keys.
 #[derive(Clone, PartialEq)]
 pub struct Step {
     /// What is to be served, once `write` has been written.
@@ -59,7 +59,7 @@ pub struct Step {
     pub write: Option<Write>,
 }
 
-/// What a Secret should hold.
+/// What a Secret should hold. It cannot be printed, since it holds keys.
 #[derive(Clone, PartialEq)]
 pub struct Write {
     /// All of its data. What is not ours is as it was.
@@ -99,13 +99,14 @@ pub fn step(data: &Data, names: &BTreeSet<String>, now: Timestamp) -> Result<Ste
             pair
         }
     };
-    let write = (wanted != *data).then(|| Write {
-        data: wanted,
-        why: [plan.new_authority, plan.new_certificate]
-            .into_iter()
-            .flatten()
-            .collect(),
-    });
+    let mut why: Vec<_> = [plan.new_authority, plan.new_certificate]
+        .into_iter()
+        .flatten()
+        .collect();
+    if why.is_empty() {
+        why.push("the bundle is not what is needed any more");
+    }
+    let write = (wanted != *data).then_some(Write { data: wanted, why });
     let trust = Trust::Authorities(authorities);
     Ok(Step {
         served: Served { pair, trust },

@@ -111,7 +111,9 @@ fn an_authority_is_announced_a_day_before_it_issues_and_the_old_one_kept_a_day_a
     let step = step(&issued, &names(), now).unwrap();
     assert_eq!(bundle(&step.served).len(), 1);
     assert!(is_vouched_for(&step.served, now));
-    assert_eq!(step.write.unwrap().data[CERTIFICATE], issued[CERTIFICATE]);
+    let write = step.write.unwrap();
+    assert_eq!(write.why, ["the bundle is not what is needed any more"]);
+    assert_eq!(write.data[CERTIFICATE], issued[CERTIFICATE]);
 }
 
 /// What the key of a Secret may be spoilt with: text, or another Secret's.
@@ -121,7 +123,11 @@ fn spoilt(key: &str, with: &str) -> Data {
         "another's" => stepped(&Data::new(), at(0)).0[key].clone(),
         text => ByteString(text.as_bytes().to_vec()),
     };
-    if with == "nothing" { data.remove(key) } else { data.insert(key.to_owned(), value) };
+    if with == "nothing" {
+        data.remove(key)
+    } else {
+        data.insert(key.to_owned(), value)
+    };
     data
 }
 
@@ -165,7 +171,10 @@ fn a_key_that_is_lost_again_and_again_does_not_fill_the_secret() {
     }
     let step = step(&data, &names(), at(0)).unwrap();
     assert_eq!(bundle(&step.served).len(), 4);
-    assert_eq!(data[CERTIFICATE], certificate, "its authority is the last to be forgotten");
+    assert_eq!(
+        data[CERTIFICATE], certificate,
+        "its authority is the last to be forgotten"
+    );
 }
 
 #[test]
@@ -202,11 +211,11 @@ fn what_is_no_authority_is_not_kept_in_the_bundle() {
     put(&mut data, BUNDLE, format!("{text}{strange}"));
     let (mended, _, why) = stepped(&data, at(0));
     assert_eq!(mended[BUNDLE].0, text.as_bytes());
-    assert!(why.is_empty());
+    assert_eq!(why, ["the bundle is not what is needed any more"]);
 }
 
 #[test]
-fn neither_what_is_to_be_written_nor_what_is_served_shows_a_key() {
+fn what_is_served_does_not_show_its_key() {
     let step = step(&Data::new(), &names(), at(0)).unwrap();
     let printed = format!("{:?}", step.served);
     assert!(!printed.to_lowercase().contains("private"), "{printed}");

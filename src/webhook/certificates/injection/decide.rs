@@ -183,7 +183,10 @@ impl Wanted<'_> {
             ours += 1;
             let bundle = client.bundle();
             if let Some(fault) = self.wrong_bundle(&bundle) {
-                wrong.push(format!("{}: {fault}", webhook["name"].as_str().unwrap_or_default()));
+                wrong.push(format!(
+                    "{}: {fault}",
+                    webhook["name"].as_str().unwrap_or_default()
+                ));
                 webhook["clientConfig"]["caBundle"] = json!(self.mended(&bundle));
             }
         }

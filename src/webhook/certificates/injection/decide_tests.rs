@@ -62,7 +62,10 @@ impl World {
             .iter()
             .map(|found| {
                 let names = ["ours", "other", "itself"];
-                names.into_iter().find(|name| self.certificate(name) == *found).unwrap()
+                names
+                    .into_iter()
+                    .find(|name| self.certificate(name) == *found)
+                    .unwrap()
             })
             .collect()
     }
@@ -117,11 +120,19 @@ fn what_leads_to_us_and_trusts_us_is_left_alone() {
 #[rstest]
 #[case::none("/strategy", json!("None"), "its conversion strategy is \"None\"")]
 #[case::a_port("/webhook/clientConfig/service/port", json!(9443), "its conversion leads to port 9443, path \"/convert\"")]
-#[case::a_path("/webhook/clientConfig/service/path", Value::Null, "its conversion leads to port 443, path \"\"")]
+#[case::a_path(
+    "/webhook/clientConfig/service/path",
+    Value::Null,
+    "its conversion leads to port 443, path \"\""
+)]
 #[case::nowhere("/webhook/clientConfig/service", Value::Null, "its conversion leads nowhere")]
 #[case::a_version("/webhook/conversionReviewVersions", json!(["v1beta1", "v1"]),
     "its conversion asks for reviews of the versions [\"v1beta1\", \"v1\"]")]
-#[case::no_bundle("/webhook/clientConfig/caBundle", Value::Null, "its CA bundle lacks our authority")]
+#[case::no_bundle(
+    "/webhook/clientConfig/caBundle",
+    Value::Null,
+    "its CA bundle lacks our authority"
+)]
 #[case::garbage("/webhook/clientConfig/caBundle", json!("Z2FyYmFnZQ=="), "its CA bundle lacks our authority")]
 fn whatever_is_wrong_is_named_and_made_right(
     #[case] place: &str,
@@ -179,7 +190,10 @@ fn of_our_own_authorities_none_may_be_missing(
         None => assert_eq!(verdict, Verdict::Right),
         Some(expected) => {
             let (_, conversion) = healed(verdict);
-            assert_eq!(world.named(&conversion["webhook"]["clientConfig"]["caBundle"]), expected);
+            assert_eq!(
+                world.named(&conversion["webhook"]["clientConfig"]["caBundle"]),
+                expected
+            );
         }
     }
 }
@@ -228,7 +242,10 @@ fn a_bundle_of_olm_that_vouches_for_us_is_never_touched_and_another_is_only_adde
         Some(expected) => {
             let (wrong, conversion) = healed(verdict);
             assert_eq!(wrong, "its CA bundle does not vouch for what is served");
-            assert_eq!(world.named(&conversion["webhook"]["clientConfig"]["caBundle"]), expected);
+            assert_eq!(
+                world.named(&conversion["webhook"]["clientConfig"]["caBundle"]),
+                expected
+            );
             assert_eq!(judge(&conversion, &world.under_olm(), at(days)), Verdict::Right);
         }
     }

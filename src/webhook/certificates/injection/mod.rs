@@ -15,7 +15,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, select_all};
-use futures::{FutureExt, StreamExt, future};
+use futures::{FutureExt, StreamExt, TryStreamExt, future};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -143,7 +143,11 @@ impl Injector {
                 None => true,
             };
             failures = if all_well { 0 } else { failures + 1 };
-            let wait = if all_well { INTERVAL } else { RETRY.delay(failures - 1) };
+            let wait = if all_well {
+                INTERVAL
+            } else {
+                RETRY.delay(failures - 1)
+            };
             tokio::select! {
                 () = sleep(wait) => {}
                 _ = served.changed() => {}
@@ -193,7 +197,12 @@ impl Target {
             };
             match self.patch(client, patch).await {
                 Ok(()) => {
-                    info!(kind = self.kind.name(), name = self.name, wrong, "healed, so that it leads to the webhook");
+                    info!(
+                        kind = self.kind.name(),
+                        name = self.name,
+                        wrong,
+                        "healed, so that it leads to the webhook"
+                    );
                     return Ok(None);
                 }
                 Err(error) if error.is_conflict() => {}
@@ -207,19 +216,27 @@ impl Target {
         let (kind, name) = (self.kind.name(), &self.name);
         match outcome {
             Ok(None) => {
-                if self.told.is_over() {
+                if self.told.clear() {
                     info!(kind, name, "leads to the webhook again");
                 }
             }
             Ok(Some(stranger)) => {
-                if self.told.is_news(&stranger) {
-                    warn!(kind, name, leads_to = stranger, "does not lead to our webhook; left alone");
+                if self.told.note(&stranger) {
+                    warn!(
+                        kind,
+                        name,
+                        leads_to = stranger,
+                        "does not lead to our webhook; left alone"
+                    );
                 }
             }
             Err(error) => {
                 let error = error.to_string();
-                if self.told.is_news(&error) {
-                    warn!(kind, name, error, "it is not certain that it leads to the webhook");
+                if self.told.note(&error) {
+                    warn!(
+                        kind,
+                        name, error, "it is not certain that it leads to the webhook"
+                    );
                 }
             }
         }
@@ -281,10 +298,104 @@ where
         .fields(&format!("metadata.name={name}"))
         .timeout(WATCH_SECONDS);
     watcher(Api::<PartialObjectMeta<K>>::all(client), config)
+        // A list begins, of which nobody knows whether it will be answered: taken for a success, it would end every back-off.
+        .try_filter(|event| future::ready(!matches!(event, Event::Init)))
         .default_backoff()
-        .filter_map(|event| {
-            let is_change = !matches!(event, Ok(Event::Init | Event::InitDone));
-            future::ready(is_change.then_some(()))
-        })
+        .map(drop)
         .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::captured::Captured;
+    use crate::webhook::certificates::served::Trust;
+    use crate::webhook::certificates::testing::{Issued, at};
+    use http::{Method, Request as HttpRequest, Response};
+    use http_body_util::Full;
+    use kube::client::Body;
+    use serde_json::json;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// How often an injector asks within an hour a server that gives this answer to a look at the definition, refuses every write as late,
+    /// and permits no watch.
+    async fn an_hour(code: u16, answer: Value) -> usize {
+        let asked = Arc::<AtomicUsize>::default();
+        let counter = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: HttpRequest<Body>| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let is_look = request.uri().path().ends_with("/things.test");
+            let (code, answer) = match *request.method() {
+                Method::PATCH => (409, status(409, "another was first")),
+                _ if is_look => (code, answer.clone()),
+                _ => (403, status(403, "no watch for you")),
+            };
+            let response = Response::builder().status(code);
+            let response = response.body(Full::new(bytes::Bytes::from(answer.to_string())));
+            async move { Ok::<_, Infallible>(response.unwrap()) }
+        });
+        let webhook = WebhookService {
+            namespace: "ns".into(),
+            name: "a".into(),
+            port: 443,
+        };
+        let targets = Targets {
+            definitions: vec!["things.test".into()],
+            conversion_path: "/convert".into(),
+            ..Targets::default()
+        };
+        let injector = Injector::new(
+            Client::new(service, "ns"),
+            webhook,
+            targets,
+            Clock::telling(|| at(0)),
+        );
+        let certificates = Certificates::default();
+        certificates.publish(Served {
+            pair: Issued::by_new_authority("a.ns.svc", at(0)).pair(),
+            trust: Trust::Theirs,
+        });
+        let ended = tokio::time::timeout(HOUR, injector.follow(certificates)).await;
+        assert!(ended.is_err(), "it never ends");
+        asked.load(Ordering::Relaxed)
+    }
+
+    fn status(code: u16, message: &str) -> Value {
+        json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Forbidden", "message": message})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trouble_is_told_once_and_not_hammered_on() {
+        let logged = Captured::begin();
+        let asked = an_hour(500, status(500, "etcd is away")).await;
+        let told =
+            logged.lines_with("cannot read the CustomResourceDefinition things.test: ApiError: etcd is away");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!((60..700).contains(&asked), "{asked} requests in an hour");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whom_it_leads_to_is_told_once_if_not_to_us() {
+        let logged = Captured::begin();
+        let client_config = json!({"service": {"namespace": "ns", "name": "b"}});
+        let conversion = json!({"strategy": "Webhook", "webhook": {"clientConfig": client_config}});
+        let definition = json!({"metadata": {"resourceVersion": "1"}, "spec": {"conversion": conversion}});
+        let asked = an_hour(200, definition).await;
+        let told = logged.lines_with("the Service ns/b");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!((60..700).contains(&asked), "{asked} requests in an hour");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_others_write_each_time_is_given_up_for_now() {
+        let logged = Captured::begin();
+        let definition = json!({"metadata": {"resourceVersion": "1"}, "spec": {}});
+        let asked = an_hour(200, definition).await;
+        let told = logged.lines_with("others wrote it each time");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!((60..2000).contains(&asked), "{asked} requests in an hour");
+    }
 }
