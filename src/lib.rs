@@ -9,6 +9,7 @@
 //! | [`controllers`] | one folder per kind: observe, desired, status, reconcile | `api`, `runtime` |
 //! | [`runtime`] | what any operator needs: manager, lease, queue, apply, conditions, Events | `telemetry` |
 //! | [`telemetry`] | logs, metrics, traces | nothing |
+//! | [`webhook`] | what the API server asks: its server and its certificates | `api`, `runtime` |
 //! | [`instance`] | what runs inside an operand's container | nothing |
 //! | [`olm`] | ClusterServiceVersion, bundle, catalog; works on manifests, knows no kind of ours | nothing |
 //! | [`package`] | what this product ships: its own Deployment, RBAC, samples and base CSV | `api`, `controllers`, `olm` |
@@ -24,3 +25,4 @@ pub mod olm;
 pub mod package;
 pub mod runtime;
 pub mod telemetry;
+pub mod webhook;
