@@ -10,6 +10,7 @@
 //! | [`runtime`] | what any operator needs: manager, lease, queue, apply, conditions, Events | `telemetry` |
 //! | [`telemetry`] | logs, metrics, traces | nothing |
 //! | [`instance`] | what runs inside an operand's container | nothing |
+//! | [`webhook`] | the server that answers the API server: conversion and admission | `api`, `telemetry` |
 //! | [`olm`] | ClusterServiceVersion, bundle, catalog; works on manifests, knows no kind of ours | nothing |
 //! | [`package`] | what this product ships: its own Deployment, RBAC, samples and base CSV | `api`, `controllers`, `olm` |
 //!
@@ -24,3 +25,4 @@ pub mod olm;
 pub mod package;
 pub mod runtime;
 pub mod telemetry;
+pub mod webhook;
