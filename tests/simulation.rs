@@ -169,6 +169,37 @@ fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value,
     });
 }
 
+/// v1 alone can say so; what conversion keeps of it stands beside the object as it is stored.
+#[tokio::test(start_paused = true)]
+async fn a_proxy_that_is_paused_is_left_as_it_is_and_catches_up_afterwards() {
+    let mut world = World::new(&PROXIES);
+    world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
+    world.until_object("MyProxy", "edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    let kept = r#"{"v1":[{"at":["spec","paused"],"is":true}]}"#;
+    let pause = json!({"metadata": {"annotations": {"roadstead.dev/kept": kept}}, "spec": {"replicas": 5}});
+    world.people.patch("MyProxy", "edge", pause).await.unwrap();
+    let says = |proxy: &Value, reason: &str| condition(proxy, "Progressing")["reason"] == reason;
+    world
+        .until_object("MyProxy", "edge", "paused", |proxy| says(proxy, "Paused"))
+        .await;
+    // A child that goes is not made anew either.
+    world.people.delete("PodDisruptionBudget", "edge").await.unwrap();
+    world.until_quiet().await;
+    let proxy = world.get("MyProxy", "edge").expect("nobody deleted it");
+    assert!(is_ready(&proxy), "it serves as before: {proxy:#}");
+    assert_eq!(proxy["status"]["replicas"], 2);
+    assert_eq!(world.names("PodDisruptionBudget"), Vec::<String>::new());
+
+    let go_on = json!({"metadata": {"annotations": null}, "spec": {"replicas": 3}});
+    world.people.patch("MyProxy", "edge", go_on).await.unwrap();
+    let is_brought_about = |proxy: &Value| is_ready(proxy) && proxy["status"]["replicas"] == 3;
+    world
+        .until_object("MyProxy", "edge", "brought about", is_brought_about)
+        .await;
+    assert_eq!(world.names("PodDisruptionBudget"), ["edge"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_proxy_that_is_renamed_keeps_serving() {
     let mut world = World::new(&PROXIES);

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::objects::{
     CRD, CSV, DEPLOYMENT, GREETING, Kind, LEASE, OPERATOR, PERSON, SUBSCRIPTION, names, text,
 };
-use crate::olm::{INSTALL, SOON};
+use crate::olm::{INSTALL, SOON, plans_carried_out};
 use crate::outcome::Outcome;
 use crate::wait::{Seen, until};
 use crate::world::{OPERATORS, World};
@@ -49,6 +49,7 @@ pub async fn install(world: &World) -> Outcome {
 
 /// Removes it and everything of it, in whatever state an earlier run left it; does nothing where there is nothing.
 pub async fn remove(world: &World) -> Outcome {
+    plans_carried_out(world).await?;
     world.delete(SUBSCRIPTION, OPERATORS, NAME).await?;
     for csv in names(&world.list(CSV, OPERATORS, "").await?) {
         if csv.starts_with(NAME) {

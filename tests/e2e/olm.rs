@@ -89,6 +89,7 @@ pub async fn clean(world: &World) -> Outcome {
 
 /// Deletes the Subscription and the CSVs, as README.md says, and waits until OLM has taken the operator away.
 pub async fn uninstall(world: &World) -> Outcome {
+    plans_carried_out(world).await?;
     world
         .kubectl("-n operators delete subscription roadstead --ignore-not-found")
         .await?;
@@ -246,6 +247,21 @@ pub async fn phase(world: &World, version: &str, wanted: &str, limit: Duration) 
 
 pub async fn succeeded(world: &World, version: &str) -> Outcome {
     phase(world, version, "Succeeded", INSTALL).await.map(drop)
+}
+
+/// Waits until OLM carries out no plan: before a removal. A CSV may have succeeded while OLM goes through its plan once more, since another write
+/// of the plan came between; whoever deletes Subscription and CSV at that moment gets the CSV back. Nobody but a test is so quick.
+pub async fn plans_carried_out(world: &World) -> Outcome {
+    until("OLM to have carried out every InstallPlan", SOON, || async {
+        let plans = world.list(INSTALL_PLAN, OPERATORS, "").await?;
+        let left: Vec<String> = plans
+            .iter()
+            .filter(|plan| matches!(text(plan, "/status/phase"), "" | "Planning" | "Installing"))
+            .map(describe_plan)
+            .collect();
+        Ok(Seen::when(left.is_empty(), (), format_args!("{left:?}")))
+    })
+    .await
 }
 
 /// Waits for an InstallPlan that would install the version and waits for approval.

@@ -167,7 +167,7 @@ fn a_name_that_is_taken_is_told() {
 #[test]
 fn while_a_check_runs_it_is_unknown_whether_what_serves_is_what_is_asked_for() {
     let status = status_of(MyProxyStatus::default(), running(None), Some(&serving()), &[]);
-    assert_eq!(said(&status, READY).0, "False");
+    assert_eq!(said(&status, READY).0, "Unknown");
     assert_eq!(said(&status, READY).1, "Checking");
     assert_eq!(said(&status, AVAILABLE).0, "True");
 }

@@ -56,6 +56,7 @@ pub async fn a_second_package_installs_the_sample_operator_which_greets_and_hold
         documented == ours,
         "examples/greeter/README.md, \"Remove it\", lists other commands than these tests run: {documented:#?}"
     );
+    olm::plans_carried_out(&world).await?;
     for command in REMOVAL {
         world.kubectl(command).await?;
     }

@@ -111,6 +111,7 @@ pub async fn the_documented_order_removes_everything(world: Arc<World>) -> Outco
                 .collect::<Vec<_>>(),
         "README.md, \"Uninstall\", lists other commands than these tests run: {documented:#?}"
     );
+    olm::plans_carried_out(&world).await?;
     for command in FULL_REMOVAL {
         world.kubectl(command).await?;
     }
