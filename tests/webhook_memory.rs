@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
-use reviews::{conversion, proxy, router};
+use reviews::{admission, conversion, proxy, router};
 use roadstead::webhook::Limits;
 use tower::ServiceExt;
 
@@ -44,17 +44,23 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// What the heap grows by at most while a review is answered, besides the body as it is sent.
-async fn growth(body: Vec<u8>) -> (usize, usize) {
+async fn growth(path: &str, body: Vec<u8>) -> (usize, usize) {
     let router = router(Limits::default());
-    let request = Request::post("/convert").header("Content-Type", "application/json");
+    let request = Request::post(path).header("Content-Type", "application/json");
     let request = request.body(Body::from(body)).unwrap();
     let before = USED.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let mut answer = router.oneshot(request).await.unwrap().into_body();
-    let mut length = 0;
+    let (mut length, mut last) = (0, axum::body::Bytes::new());
     while let Some(frame) = answer.frame().await {
-        length += frame.unwrap().into_data().unwrap().len();
+        last = frame.unwrap().into_data().unwrap();
+        length += last.len();
     }
+    let is_done = [
+        br#"],"result":{"status":"Success"}}}"#.as_slice(),
+        br#""allowed":true}}"#,
+    ];
+    assert!(is_done.iter().any(|end| last.ends_with(end)));
     (PEAK.load(Ordering::Relaxed) - before, length)
 }
 
@@ -67,7 +73,7 @@ async fn a_list_of_a_thousand_objects_takes_little_more_memory_than_its_text() {
     drop(objects);
     let length = body.len();
     assert!(length > 4_000_000, "{length}");
-    let (grown, answered) = growth(body).await;
+    let (grown, answered) = growth("/convert", body).await;
     println!("1,000 objects, {length} bytes: the heap grew by {grown} bytes, the answer has {answered}");
     assert!(answered > length - 10_000);
     assert!(grown < 6 << 20, "{grown}");
@@ -76,10 +82,16 @@ async fn a_list_of_a_thousand_objects_takes_little_more_memory_than_its_text() {
     let mut dear = proxy("v1", "dear", 0);
     let maps = (2 << 20) / (640 + 160 + 96 + 16) - 10;
     dear["spec"]["novel"] = vec![serde_json::json!({"novel": 1}); maps].into();
+    let mut other = dear.clone();
+    other["spec"]["replicas"] = serde_json::json!(3);
+    let update = admission("UPDATE", &other, &dear).to_string().into_bytes();
     let body = conversion("roadstead.dev/v1alpha1", &[dear])
         .to_string()
         .into_bytes();
-    let (grown, _) = growth(body).await;
+    let (grown, _) = growth("/convert", body).await;
     println!("the dearest object: the heap grew by {grown} bytes");
-    assert!(grown < 10 << 20, "{grown}");
+    assert!(grown < 8 << 20, "{grown}");
+    let (grown, _) = growth("/validate/myproxies", update).await;
+    println!("an update of the dearest object: the heap grew by {grown} bytes");
+    assert!(grown < 8 << 20, "{grown}");
 }
