@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::answer::{JSON, Refused, shortened};
-use super::conversion::{check_uid, expect};
 use super::object::Object;
+use super::review::{Reviewed, parse};
 use super::{Hook, HttpRequest};
 use crate::api::conversion::{KEPT, carry_over};
 use crate::api::problem::{Problem, Problems};
@@ -27,17 +27,6 @@ use crate::api::served::{Refusal, Served};
 const MAX_CAUSES: usize = 20;
 /// The longest message about an object that cannot be read, in characters.
 const MAX_MESSAGE: usize = 1000;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review<'a> {
-    #[serde(borrow)]
-    api_version: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    request: Option<Request<'a>>,
-}
 
 /// What is asked. Types of our own, since those of kube read both objects into trees, however dear.
 #[derive(Deserialize)]
@@ -51,6 +40,16 @@ struct Request<'a> {
     object: Option<&'a RawValue>,
     #[serde(borrow, default)]
     old_object: Option<&'a RawValue>,
+}
+
+impl<'a> Reviewed<'a> for Request<'a> {
+    const API_VERSION: &'static str = "admission.k8s.io/v1";
+    const KIND: &'static str = "AdmissionReview";
+    const FIELDS: &'static str = "uid, operation and object";
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
 }
 
 /// What a webhook decides of an object, and of the one that it takes the place of.
@@ -166,7 +165,7 @@ pub(super) async fn answer(
 }
 
 fn review(body: &[u8], kind: &Served, decide: Decide, limit: usize) -> Result<Vec<u8>, Refused> {
-    let request = parse(body)?;
+    let request: Request = parse(body)?;
     let decision = match &*request.operation {
         "CREATE" | "UPDATE" => admit(&request, kind, decide, limit),
         _ => Decision::default(),
@@ -177,22 +176,6 @@ fn review(body: &[u8], kind: &Served, decide: Decide, limit: usize) -> Result<Ve
             "the answer could not be written",
         )
     })
-}
-
-fn parse(body: &[u8]) -> Result<Request<'_>, Refused> {
-    let review: Review = serde_json::from_slice(body).map_err(|error| {
-        Refused::malformed(format!(
-            "the body is no AdmissionReview of admission.k8s.io/v1: {}",
-            shortened(&error.to_string(), 300)
-        ))
-    })?;
-    expect("apiVersion", &review.api_version, "admission.k8s.io/v1")?;
-    expect("kind", &review.kind, "AdmissionReview")?;
-    let request = review
-        .request
-        .ok_or_else(|| Refused::malformed("request is missing; it must hold uid, operation and object"))?;
-    check_uid(&request.uid)?;
-    Ok(request)
 }
 
 fn admit(request: &Request<'_>, kind: &Served, decide: Decide, limit: usize) -> Decision {

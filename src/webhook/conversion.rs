@@ -4,6 +4,7 @@
 //! of the request, and of one alone a tree; the answer is written while it is sent, and what is not taken is not written yet.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -23,29 +24,17 @@ use tracing::warn;
 use super::answer::{JSON, Refused, shortened};
 use super::body::Held;
 use super::object::Object;
+use super::review::{Reviewed, parse};
 use super::{Hook, HttpRequest};
 use crate::api::conversion::{Versions, convert};
 use crate::api::served::Served;
 
 /// How much is written before it is sent.
 const CHUNK: usize = 32 << 10;
-/// The longest identifier of a request that is taken; an API server's has 36 characters.
-const MAX_UID: usize = 100;
 /// Objects in one review.
 const MAX_OBJECTS: usize = 20_000;
 /// The longest message, in characters.
 const MAX_MESSAGE: usize = 1000;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review<'a> {
-    #[serde(borrow)]
-    api_version: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    request: Option<Request<'a>>,
-}
 
 #[derive(Deserialize)]
 struct Request<'a> {
@@ -57,7 +46,17 @@ struct Request<'a> {
     objects: Objects<'a>,
 }
 
-/// The objects as they stand in the body; [`MAX_OBJECTS`] at most, fa list of short numbers would take many times the memory of its text.
+impl<'a> Reviewed<'a> for Request<'a> {
+    const API_VERSION: &'static str = "apiextensions.k8s.io/v1";
+    const KIND: &'static str = "ConversionReview";
+    const FIELDS: &'static str = "uid, desiredAPIVersion and objects";
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+}
+
+/// The objects as they stand in the body; [`MAX_OBJECTS`] at most, for a list of short numbers would take many times the memory of its text.
 #[derive(Default)]
 struct Objects<'a>(Vec<&'a RawValue>);
 
@@ -105,7 +104,7 @@ async fn write(
     judged: oneshot::Sender<Result<(), Refused>>,
     pieces: mpsc::Sender<Piece>,
 ) {
-    let request = match parse(held.bytes()) {
+    let request = match parse::<Request>(held.bytes()) {
         Ok(request) => request,
         Err(refused) => {
             let _ = judged.send(Err(refused));
@@ -121,42 +120,6 @@ async fn write(
     };
     // Broken is it when nobody takes it any more: there is nobody to tell.
     let _ = write_answer(hook, &request, answer).await;
-}
-
-fn parse(body: &[u8]) -> Result<Request<'_>, Refused> {
-    let review: Review = serde_json::from_slice(body).map_err(|error| {
-        Refused::malformed(format!(
-            "the body is no ConversionReview of apiextensions.k8s.io/v1: {}",
-            shortened(&error.to_string(), 300)
-        ))
-    })?;
-    expect("apiVersion", &review.api_version, "apiextensions.k8s.io/v1")?;
-    expect("kind", &review.kind, "ConversionReview")?;
-    let request = review.request.ok_or_else(|| {
-        Refused::malformed("request is missing; it must hold uid, desiredAPIVersion and objects")
-    })?;
-    check_uid(&request.uid)?;
-    Ok(request)
-}
-
-pub(super) fn expect(field: &str, value: &str, expected: &str) -> Result<(), Refused> {
-    if value == expected {
-        return Ok(());
-    }
-    let value = shortened(value, 100);
-    Err(Refused::malformed(format!(
-        "{field} is {value:?}; it must be {expected}"
-    )))
-}
-
-/// What is repeated in the answer must not be as long as the body.
-pub(super) fn check_uid(uid: &str) -> Result<(), Refused> {
-    if uid.len() <= MAX_UID {
-        return Ok(());
-    }
-    let length = uid.len();
-    let message = format!("request.uid has {length} bytes; it must have at most {MAX_UID}");
-    Err(Refused::malformed(message))
 }
 
 /// An answer as it is written.
@@ -250,22 +213,17 @@ fn write_object(
 
 /// The version that is asked for, which some kind has to have.
 fn desired<'a>(kinds: &[Served], desired: &'a str) -> Result<&'a str, String> {
-    let mut known: Vec<String> = kinds
-        .iter()
-        .flat_map(|kind| {
-            kind.versions()
-                .names()
-                .map(|name| format!("{}/{name}", kind.versions().group()))
-        })
-        .collect();
-    known.dedup();
+    let of = |kind: &Served| {
+        kind.versions()
+            .names()
+            .map(|name| format!("{}/{name}", kind.versions().group()))
+    };
+    let known: BTreeSet<String> = kinds.iter().flat_map(of).collect();
     match desired.split_once('/') {
-        Some((_, version)) if known.iter().any(|known| known == desired) => Ok(version),
+        Some((_, version)) if known.contains(desired) => Ok(version),
         _ => {
             let desired = shortened(desired, 100);
-            known.sort();
-            known.dedup();
-            let known = known.join(", ");
+            let known = Vec::from_iter(known).join(", ");
             Err(format!(
                 "request.desiredAPIVersion is {desired:?}; it must be one of {known}"
             ))

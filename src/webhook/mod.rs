@@ -21,6 +21,7 @@ mod conversion;
 mod limits;
 mod metrics;
 mod object;
+mod review;
 mod server;
 
 use std::sync::Arc;
