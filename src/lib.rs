@@ -11,6 +11,7 @@
 //! | [`telemetry`] | logs, metrics, traces | nothing |
 //! | [`webhook`] | what the API server asks: its server and its certificates | `api`, `runtime` |
 //! | [`instance`] | what runs inside an operand's container | nothing |
+//! | [`webhook`] | the server that answers the API server: conversion and admission | `api`, `telemetry` |
 //! | [`olm`] | ClusterServiceVersion, bundle, catalog; works on manifests, knows no kind of ours | nothing |
 //! | [`package`] | what this product ships: its own Deployment, RBAC, samples and base CSV | `api`, `controllers`, `olm` |
 //!

@@ -13,6 +13,7 @@ pub mod reference;
 pub mod resources;
 pub mod retention;
 pub mod rules;
+pub mod served;
 pub mod settings;
 #[cfg(test)]
 mod testing;

@@ -20,8 +20,14 @@ pub const KEPT: &str = "roadstead.dev/kept";
 
 /// How a kind gets from one version into another. The parts are as they are in the API server.
 pub trait Versions: Send + Sync {
+    /// The API group of the kind.
+    fn group(&self) -> &str;
+
     /// What the kind is called.
     fn kind(&self) -> &str;
+
+    /// What the kind is called in paths.
+    fn plural(&self) -> &str;
 
     /// The names of its versions.
     fn names(&self) -> [&str; 2];
@@ -57,7 +63,9 @@ pub struct TwoVersions<E, L, F, M> {
 /// What is known of one version.
 #[derive(Debug)]
 struct Definition {
+    group: String,
     kind: String,
+    plural: String,
     version: String,
     schema: Value,
 }
@@ -69,7 +77,9 @@ impl Definition {
         let version = versions.next();
         let schema = version.as_ref().and_then(|version| version.schema.as_ref());
         Self {
+            group: crd.group,
             kind: crd.names.kind,
+            plural: crd.names.plural,
             schema: json!(schema.and_then(|schema| schema.open_api_v3_schema.as_ref())),
             version: version.map(|version| version.name).unwrap_or_default(),
         }
@@ -92,8 +102,16 @@ impl<E, L, F, M> TwoVersions<E, L, F, M> {
 }
 
 impl<E: Part, L: Part, F: Part, M: Part> Versions for TwoVersions<E, L, F, M> {
+    fn group(&self) -> &str {
+        &self.late.group
+    }
+
     fn kind(&self) -> &str {
         &self.late.kind
+    }
+
+    fn plural(&self) -> &str {
+        &self.late.plural
     }
 
     fn names(&self) -> [&str; 2] {
@@ -172,12 +190,10 @@ pub fn convert(kinds: &[&dyn Versions], object: Value, to: &str) -> Result<Value
     let api_version = text("apiVersion");
     let (group, from) = api_version.split_once('/').unwrap_or(("", &api_version));
     for version in [from, to] {
-        if !known.names().contains(&version) {
-            return Err(unknown(
-                "apiVersion",
-                format!("{group}/{version}"),
-                &known.names(),
-            ));
+        if group != known.group() || !known.names().contains(&version) {
+            let names = known.names().map(|name| format!("{}/{name}", known.group()));
+            let names = names.each_ref().map(String::as_str);
+            return Err(unknown("apiVersion", format!("{group}/{version}"), &names));
         }
     }
     if from == to {

@@ -147,8 +147,9 @@ fn an_annotation_that_somebody_has_spoilt_fails_no_list(#[case] text: &str) {
 
 #[rstest]
 #[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "Pod"}), "v1", "kind is \"Pod\"; it must be one of MyProxy")]
-#[case(json!({"apiVersion": "roadstead.dev/v2", "kind": "MyProxy"}), "v1", "apiVersion is \"roadstead.dev/v2\"; it must be one of v1alpha1, v1")]
-#[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy"}), "v3", "apiVersion is \"roadstead.dev/v3\"; it must be one of v1alpha1, v1")]
+#[case(json!({"apiVersion": "roadstead.dev/v2", "kind": "MyProxy"}), "v1", "apiVersion is \"roadstead.dev/v2\"; it must be one of roadstead.dev/v1alpha1, roadstead.dev/v1")]
+#[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy"}), "v3", "apiVersion is \"roadstead.dev/v3\"; it must be one of roadstead.dev/v1alpha1, roadstead.dev/v1")]
+#[case(json!({"apiVersion": "example.com/v1", "kind": "MyProxy"}), "v1", "apiVersion is \"example.com/v1\"; it must be one of roadstead.dev/v1alpha1, roadstead.dev/v1")]
 #[case(
     json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": "a"}, "spec": {"replicas": "two"}}), "v1alpha1",
     "MyProxy a does not fit its schema: invalid type: string \"two\", expected i32"

@@ -8,6 +8,7 @@ pub mod agent;
 mod convert;
 mod limits;
 pub mod routing;
+mod served;
 pub mod v1;
 pub mod v1alpha1;
 mod validate;
@@ -15,6 +16,7 @@ mod validate;
 pub use crate::api::problem::{Problem, Problems};
 pub use crate::api::rules::MAX_NAME;
 pub use convert::{in_v1, versions};
+pub use served::served;
 /// The version in which objects are stored, and in which the operator itself reads and writes them: so nothing of its own work waits for the webhook
 /// that converts, which it serves itself.
 pub use v1alpha1::{MyProxy, MyProxySpec, MyProxyStatus};
