@@ -432,3 +432,48 @@ proptest! {
         prop_assert_eq!(gadgets::bundle_of(&documents).unwrap(), gadgets::bundle());
     }
 }
+
+/// With the annotation `roadstead.dev/opened-by-operator` on the definition of gadgets.
+fn opened_by_the_operator(versions: &str) -> Vec<String> {
+    let annotated = |document: String| {
+        let before = "    cert-manager.io/inject-ca-from: gadgets-system/serving-cert\nspec:";
+        let after = format!("    roadstead.dev/opened-by-operator: {versions}\nspec:");
+        document.replacen(before, &after, 1)
+    };
+    gadgets::documents().into_iter().map(annotated).collect()
+}
+
+#[test]
+fn a_version_that_the_operator_opens_is_closed_in_the_bundle_and_not_owned() {
+    let tree = gadgets::bundle_of(&opened_by_the_operator("v1alpha1")).unwrap();
+    let document = |file: &str| -> Value {
+        let text = tree.get(format!("bundle/manifests/{file}")).unwrap();
+        yaml::parse(file, text).unwrap().pop().unwrap()
+    };
+    let crd = document("example.org_gadgets.yaml");
+    let served: Vec<_> = list(&crd, "/spec/versions")
+        .iter()
+        .map(|version| (text(version, "/name"), version["served"] == json!(true)))
+        .collect();
+    assert_eq!(served, [("v1alpha1", false), ("v1", true)]);
+    let csv = document("gadgets.clusterserviceversion.yaml");
+    let owned: Vec<_> = list(&csv, "/spec/customresourcedefinitions/owned")
+        .iter()
+        .filter(|owned| text(owned, "/kind") == "Gadget")
+        .map(|owned| text(owned, "/version"))
+        .collect();
+    assert_eq!(owned, ["v1"]);
+}
+
+#[rstest]
+#[case::stored("v1")]
+#[case::absent("v9")]
+fn a_version_that_cannot_be_opened_is_refused(#[case] version: &str) {
+    let error = gadgets::bundle_of(&opened_by_the_operator(version)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "CustomResourceDefinition gadgets.example.org: the annotation roadstead.dev/opened-by-operator is {version:?}; it must name versions of it that are not stored, such as v1"
+        )
+    );
+}

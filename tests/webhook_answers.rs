@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use k8s_openapi::ByteString;
-use reviews::{admission, ask, conversion, post, proxy, review, router};
+use reviews::{admission, ask, conversion, greatest, post, proxy, review, router};
 use roadstead::api::conversion::KEPT;
 use roadstead::telemetry::metrics::Metrics;
 use roadstead::webhook::{Limits, WebhookMetrics};
@@ -87,7 +87,11 @@ async fn an_object_that_is_too_dear_is_refused_before_it_is_read() {
     )
     .await;
     let message = answer["result"]["message"].as_str().unwrap();
-    assert!(message.contains("it must take at most 2097152"), "{message}");
+    assert!(message.contains("it must take at most 3145728"), "{message}");
+    assert!(
+        message.starts_with("request.objects[0]: a/dear: it takes"),
+        "{message}"
+    );
     let answer = review(
         &router(Limits::default()),
         "/validate/myproxies",
@@ -97,6 +101,56 @@ async fn an_object_that_is_too_dear_is_refused_before_it_is_read() {
     assert_eq!(answer["allowed"], false);
     let message = answer["status"]["message"].as_str().unwrap();
     assert!(message.starts_with("request.object: it takes about"), "{message}");
+}
+
+/// Its finalizer would be there for ever.
+#[rstest]
+#[case("/validate/myproxies")]
+#[case("/mutate/myproxies")]
+#[tokio::test]
+async fn an_object_that_is_being_deleted_is_admitted_however_dear_it_is(#[case] path: &str) {
+    let mut dear = proxy("v1alpha1", "dear", 0);
+    dear["spec"]["upstreams"] = vec![json!({}); 10_000].into();
+    let refused = admission("UPDATE", &dear, &dear);
+    assert_eq!(
+        review(&router(Limits::default()), path, &refused).await["allowed"],
+        false
+    );
+    dear["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let answer = review(
+        &router(Limits::default()),
+        path,
+        &admission("UPDATE", &dear, &dear),
+    )
+    .await;
+    assert_eq!(answer, json!({"uid": "u1", "allowed": true}));
+}
+
+#[rstest]
+#[case("v1alpha1", "v1")]
+#[case("v1", "v1alpha1")]
+#[tokio::test]
+async fn the_greatest_object_of_the_schema_is_converted_and_admitted(
+    #[case] version: &str,
+    #[case] other: &str,
+) {
+    let (router, proxy) = (router(Limits::default()), greatest(version));
+    let mut before = proxy.clone();
+    before["spec"]["replicas"] = json!(1);
+    let asked = admission("UPDATE", &proxy, &before);
+    for path in ["/validate/myproxies", "/mutate/myproxies"] {
+        let answer = review(&router, path, &asked).await;
+        assert_eq!(answer, json!({"uid": "u1", "allowed": true}));
+    }
+    let asked = conversion(&format!("roadstead.dev/{other}"), &[proxy]);
+    let there = review(&router, "/convert", &asked).await;
+    assert_eq!(there["result"]["status"], "Success", "{}", there["result"]);
+    let asked = conversion(
+        &format!("roadstead.dev/{version}"),
+        &[there["convertedObjects"][0].clone()],
+    );
+    let back = review(&router, "/convert", &asked).await;
+    assert!(back["convertedObjects"][0] == greatest(version));
 }
 
 #[tokio::test]

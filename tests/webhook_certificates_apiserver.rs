@@ -20,9 +20,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt};
+use roadstead::olm::OPENED;
 use roadstead::runtime::clock::Clock;
 use roadstead::webhook::certificates::authority::{self, BUNDLE, CERTIFICATE, Data};
-use roadstead::webhook::certificates::injection::{Injector, Targets};
+use roadstead::webhook::certificates::injection::{Converted, Injector, Targets};
 use roadstead::webhook::certificates::secret::AuthoritySecret;
 use roadstead::webhook::certificates::trust::vouches;
 use roadstead::webhook::certificates::{Certificates, Served, Trust, WebhookService};
@@ -65,12 +66,20 @@ fn inject(client: &Client, targets: Targets, served: &Served) -> JoinSet<std::co
     certificates.publish(served.clone());
     let targets = Targets {
         conversion_path: "/convert".into(),
+        opened: OPENED,
         ..targets
     };
     let injector = Injector::new(client.clone(), service(), targets, Clock::system());
     let mut running = JoinSet::new();
     running.spawn(injector.follow(certificates));
     running
+}
+
+fn converted(name: &str) -> Converted {
+    Converted {
+        name: name.to_owned(),
+        versions: vec!["v1alpha1".into(), "v1".into()],
+    }
 }
 
 /// Defines a kind with two versions and this conversion, and returns the definition's name.
@@ -195,7 +204,7 @@ async fn a_conversion_that_was_taken_away_is_back_within_seconds() {
     let (served, data) = issued(&service().dns_names("cluster.local"));
     let name = define(&client, "taken", json!({"strategy": "None"})).await;
     let targets = Targets {
-        definitions: vec![name.clone()],
+        definitions: vec![converted(&name)],
         ..Targets::default()
     };
     let _running = inject(&client, targets, &served);
@@ -227,6 +236,83 @@ async fn a_conversion_that_was_taken_away_is_back_within_seconds() {
     until_it_is(&client, &name, &right(&both)).await;
 }
 
+/// As under OLM.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+async fn take_the_conversion_away(client: &Client, name: &str) {
+    let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    patch::<CustomResourceDefinition>(client, name, none).await;
+}
+
+#[tokio::test]
+async fn an_open_version_is_closed_within_a_second_and_opened_with_the_conversion_after_the_patience() {
+    let client = ApiServer::shared().client().await;
+    let (served, data) = issued(&service().dns_names("cluster.local"));
+    let name = define(&client, "open", right(&data[BUNDLE])).await;
+    let annotations = json!({"metadata": {"annotations": {OPENED: "v1"}}});
+    patch::<CustomResourceDefinition>(&client, &name, annotations).await;
+    let targets = Targets {
+        definitions: vec![converted(&name)],
+        patience: PATIENCE,
+        ..Targets::default()
+    };
+    let _running = inject(&client, targets, &served);
+    let is_open = async || {
+        let definition = get::<CustomResourceDefinition>(&client, &name).await;
+        assert_eq!(
+            definition["spec"]["versions"][0]["served"], true,
+            "what is stored"
+        );
+        definition["spec"]["versions"][1]["served"] == true
+    };
+    // The second time falls into no round that is under way.
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(is_open().await, "it is right");
+        take_the_conversion_away(&client, &name).await;
+        let started = Instant::now();
+        within(LIMIT, "v1 is closed", async || !is_open().await).await;
+        let closed = started.elapsed();
+        until_it_is(&client, &name, &right(&data[BUNDLE])).await;
+        let healed = started.elapsed();
+        println!("closed after {closed:?}, healed after {healed:?}");
+        assert!(is_open().await, "opened by the same write");
+        assert!(closed < Duration::from_secs(1), "{closed:?}");
+        assert!(
+            (PATIENCE..PATIENCE + Duration::from_secs(2)).contains(&healed),
+            "{healed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_puts_right_within_the_patience_is_not_written() {
+    let client = ApiServer::shared().client().await;
+    let (served, data) = issued(&service().dns_names("cluster.local"));
+    let name = define(&client, "brief", right(&data[BUNDLE])).await;
+    let targets = Targets {
+        definitions: vec![converted(&name)],
+        patience: PATIENCE,
+        ..Targets::default()
+    };
+    let _running = inject(&client, targets, &served);
+    let version = async || {
+        let definition = get::<CustomResourceDefinition>(&client, &name).await;
+        definition["metadata"]["resourceVersion"].clone()
+    };
+    // A while after the start, so that a wait which began then would end too soon.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    take_the_conversion_away(&client, &name).await;
+    let taken = version().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(version().await, taken);
+    let back = json!({"spec": {"conversion": right(&data[BUNDLE])}});
+    patch::<CustomResourceDefinition>(&client, &name, back).await;
+    let put_right = version().await;
+    tokio::time::sleep(PATIENCE).await;
+    assert_eq!(version().await, put_right);
+}
+
 #[tokio::test]
 async fn under_olm_its_bundle_stays_where_it_vouches_for_us_and_ours_is_added_where_not() {
     let client = ApiServer::shared().client().await;
@@ -237,7 +323,7 @@ async fn under_olm_its_bundle_stays_where_it_vouches_for_us_and_ours_is_added_wh
     };
     let name = define(&client, "mounted", json!({"strategy": "None"})).await;
     let targets = Targets {
-        definitions: vec![name.clone()],
+        definitions: vec![converted(&name)],
         ..Targets::default()
     };
     let _running = inject(&client, targets, &mounted);
@@ -263,15 +349,14 @@ async fn somebody_elses_conversion_stays_while_ours_is_healed() {
     let theirs = define(&client, "theirs", foreign.clone()).await;
     let ours = define(&client, "ours", json!({"strategy": "None"})).await;
     let targets = Targets {
-        definitions: vec![theirs.clone(), ours.clone()],
+        definitions: vec![converted(&theirs), converted(&ours)],
         ..Targets::default()
     };
     let _running = inject(&client, targets, &served);
     // Each round looks at theirs first.
     for _ in 0..2 {
         until_it_is(&client, &ours, &right(&data[BUNDLE])).await;
-        let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
-        patch::<CustomResourceDefinition>(&client, &ours, none).await;
+        take_the_conversion_away(&client, &ours).await;
     }
     until_it_is(&client, &ours, &right(&data[BUNDLE])).await;
     assert_eq!(conversion(&client, &theirs).await, foreign);

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod admission;
 pub mod conversion;
+pub mod cost;
 pub mod database;
 pub mod my_proxy;
 pub mod placement;

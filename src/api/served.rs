@@ -20,17 +20,6 @@ pub struct Rules<K> {
     pub update: fn(&K, &K) -> Result<(), Problems>,
 }
 
-/// A field that is still served but no longer to be used.
-#[derive(Clone, Copy, Debug)]
-pub struct Deprecated {
-    /// In which version.
-    pub version: &'static str,
-    /// Which field, as a JSON pointer: `/spec/name`.
-    pub field: &'static str,
-    /// What to use instead, to be read after "use".
-    pub instead: &'static str,
-}
-
 /// Why an object is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
@@ -42,15 +31,18 @@ pub enum Refusal {
     Invalid(#[from] Problems),
 }
 
-type Judge =
-    Box<dyn Fn(&Value, Option<&Value>) -> Result<Result<(), Problems>, serde_json::Error> + Send + Sync>;
+/// Reads both objects into types one after the other, the old one when the new one has become one: as trees they are dear.
+type Judge = Box<
+    dyn Fn(Value, &mut dyn FnMut() -> Option<Value>) -> Result<Result<(), Problems>, serde_json::Error>
+        + Send
+        + Sync,
+>;
 
 /// A kind with two versions, its rules and its words.
 pub struct Served {
     versions: Box<dyn Versions>,
     judge: Judge,
     words: Words,
-    deprecated: &'static [Deprecated],
 }
 
 impl std::fmt::Debug for Served {
@@ -81,21 +73,13 @@ impl Served {
             judge: Box::new(move |new, old| {
                 let new = K::deserialize(new)?;
                 // What an old object breaks by its shape cannot be measured against, and is no reason to refuse the new one.
-                let old = old.and_then(|old| K::deserialize(old).ok());
+                let old = old().and_then(|old| K::deserialize(old).ok());
                 let itself = (rules.object)(&new);
                 let change = old.map_or(Ok(()), |old| (rules.update)(&old, &new));
                 Ok(both(itself, change))
             }),
             words,
-            deprecated: &[],
         }
-    }
-
-    /// The same kind, of which these fields are no longer to be used. A whole version is deprecated in the resource definition, and the API server
-    /// itself warns of it.
-    pub fn deprecating(mut self, fields: &'static [Deprecated]) -> Self {
-        self.deprecated = fields;
-        self
     }
 
     /// Its versions.
@@ -110,38 +94,29 @@ impl Served {
     ///
     /// # Errors
     /// When it cannot be read, or breaks rules: with every problem, in the words of the object's version.
-    pub fn check(&self, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
+    pub fn check(&self, object: Value, mut old: Option<Value>) -> Result<(), Refusal> {
         let is_leaving = !object["metadata"]["deletionTimestamp"].is_null();
-        if is_leaving || old.is_some_and(|old| asks_for_the_same(old, object)) {
+        if is_leaving || old.as_ref().is_some_and(|old| asks_for_the_same(old, &object)) {
             return Ok(());
         }
+        let (name, api_version) = (text(&object["metadata"]["name"]), text(&object["apiVersion"]));
         let new = self.in_late(object)?;
-        let old = old.and_then(|old| self.in_late(old).ok());
-        let judged = (self.judge)(&new, old.as_ref()).map_err(|source| ConversionError::Malformed {
+        let mut old = || self.in_late(old.take()?).ok();
+        let judged = (self.judge)(new, &mut old).map_err(|source| ConversionError::Malformed {
             kind: self.versions.kind().to_owned(),
-            name: text(&object["metadata"]["name"]),
+            name,
             source,
         })?;
-        Ok(judged.map_err(|problems| problems.told(|field| self.tell(field, &object["apiVersion"])))?)
+        Ok(judged.map_err(|problems| self.told(problems, &api_version))?)
     }
 
-    /// What whoever writes `object` should know: which of its fields are deprecated.
-    pub fn warnings(&self, object: &Value) -> Vec<String> {
-        let version = text(&object["apiVersion"]);
-        let is_used = |field: &&Deprecated| {
-            version.ends_with(&format!("/{}", field.version)) && object.pointer(field.field).is_some()
-        };
-        let used = self.deprecated.iter().filter(is_used);
-        used.map(|field| {
-            let name = field.field.trim_start_matches('/').replace('/', ".");
-            format!("{name} is deprecated in {version}; use {}", field.instead)
-        })
-        .collect()
+    /// Problems that were found in the late version, in the words of `api_version`.
+    pub fn told(&self, problems: Problems, api_version: &str) -> Problems {
+        problems.told(|field| self.tell(field, api_version))
     }
 
     /// The object in the late version, without its status: nobody asks for anything there.
-    fn in_late(&self, object: &Value) -> Result<Value, ConversionError> {
-        let mut object = object.clone();
+    fn in_late(&self, mut object: Value) -> Result<Value, ConversionError> {
         if let Some(fields) = object.as_object_mut() {
             fields.remove("status");
         }
@@ -150,9 +125,9 @@ impl Served {
     }
 
     /// The place that the late version calls `field`, as `api_version` calls it. Where that cannot say it, the late version's own name has to do.
-    fn tell(&self, field: &str, api_version: &Value) -> String {
+    fn tell(&self, field: &str, api_version: &str) -> String {
         let [early, late] = self.versions.names();
-        if !text(api_version).ends_with(&format!("/{early}")) {
+        if !api_version.ends_with(&format!("/{early}")) {
             return field.to_owned();
         }
         let told = in_early(self.words, field);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::manifests::{Manifests, api_version, is_kind, name, text};
-use super::{Error, Tree, contents, csv, yaml};
+use super::{Error, Tree, contents, csv, opened, yaml};
 
 /// What a bundle is made for.
 #[derive(Debug, Clone)]
@@ -30,6 +30,7 @@ const SCORECARD_IMAGE: &str = "quay.io/operator-framework/scorecard-test:v1.42.0
 /// Any of [`Error`] that concerns manifests or channels.
 pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error> {
     check_channels(options)?;
+    let manifests = &opened::closed(manifests)?;
     csv::base(manifests)?;
     contents::check_names(manifests)?;
     let generated = csv::generate(manifests, &options.csv)?;

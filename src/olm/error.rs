@@ -60,6 +60,11 @@ pub enum Error {
         "CustomResourceDefinition {crd}, version {version}: has no OpenAPI schema to take descriptors from"
     )]
     NoSchema { crd: String, version: String },
+    #[error(
+        "CustomResourceDefinition {crd}: the annotation {} is {version:?}; it must name versions of it that are not stored, such as v1",
+        super::OPENED
+    )]
+    Opened { crd: String, version: String },
     #[error("sample {kind} {name}: {api_version} is served by none of the CustomResourceDefinitions")]
     ForeignSample {
         kind: String,

@@ -26,6 +26,7 @@ pub mod descriptors;
 mod error;
 pub mod images;
 pub mod manifests;
+mod opened;
 pub mod permissions;
 mod tree;
 pub mod webhooks;
@@ -33,4 +34,5 @@ pub mod yaml;
 
 pub use error::Error;
 pub use manifests::Manifests;
+pub use opened::OPENED;
 pub use tree::{Difference, Tree};

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::answer::{JSON, Refused, shortened};
-use super::object::Object;
+use super::object::{Glimpse, Object};
 use super::review::{Reviewed, parse};
 use super::{Hook, HttpRequest};
 use crate::api::conversion::{KEPT, carry_over};
@@ -53,7 +53,7 @@ impl<'a> Reviewed<'a> for Request<'a> {
 }
 
 /// What a webhook decides of an object, and of the one that it takes the place of.
-pub(super) type Decide = fn(&Served, &Value, Option<&Value>) -> Decision;
+pub(super) type Decide = fn(&Served, Value, Option<Value>) -> Decision;
 
 /// Whether an object is admitted, and with what.
 #[derive(Debug, Default, PartialEq)]
@@ -62,7 +62,6 @@ pub(super) struct Decision {
     refusal: Option<Status>,
     /// A JSON patch.
     patch: Option<Value>,
-    warnings: Vec<String>,
 }
 
 impl Decision {
@@ -107,31 +106,26 @@ fn causes(problems: &[Problem], message: &str) -> Vec<StatusCause> {
 }
 
 /// Refuses an object that breaks rules.
-pub(super) fn validate(kind: &Served, object: &Value, old: Option<&Value>) -> Decision {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let mut decision = match kind.check(object, old) {
-        Ok(()) => Decision::default(),
-        Err(refusal) => {
-            let message = refusal.to_string();
-            let problems = match &refusal {
-                Refusal::Invalid(problems) => Problems::list(problems),
-                Refusal::Unreadable(_) => &[],
-            };
-            Decision::refused(kind, name, message, problems)
-        }
+pub(super) fn validate(kind: &Served, object: Value, old: Option<Value>) -> Decision {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let Err(refusal) = kind.check(object, old) else {
+        return Decision::default();
     };
-    decision.warnings = kind.warnings(object);
-    decision
+    let problems = match &refusal {
+        Refusal::Invalid(problems) => Problems::list(problems),
+        Refusal::Unreadable(_) => &[],
+    };
+    Decision::refused(kind, &name, refusal.to_string(), problems)
 }
 
 /// Puts back the annotation in which v1alpha1 keeps what it cannot say, when a client has left it out that replaces the object by what it knows.
-pub(super) fn mutate(_: &Served, object: &Value, old: Option<&Value>) -> Decision {
-    let mut whole = object.clone();
-    if !old.is_some_and(|old| carry_over(old, &mut whole)) {
+pub(super) fn mutate(_: &Served, mut object: Value, old: Option<Value>) -> Decision {
+    let is_annotated = object["metadata"]["annotations"].is_object();
+    if !old.is_some_and(|old| carry_over(&old, &mut object)) {
         return Decision::default();
     }
-    let kept = &whole["metadata"]["annotations"][KEPT];
-    let patch = if object["metadata"]["annotations"].is_object() {
+    let kept = &object["metadata"]["annotations"][KEPT];
+    let patch = if is_annotated {
         let name = KEPT.replace('~', "~0").replace('/', "~1");
         json!([{"op": "add", "path": format!("/metadata/annotations/{name}"), "value": kept}])
     } else {
@@ -191,11 +185,13 @@ fn admit(request: &Request<'_>, kind: &Served, decide: Decide, limit: usize) -> 
     };
     let object = match Object::read(object, limit) {
         Ok(object) => object.value,
+        // Too dear for the rules, which do not hold what is leaving: it would never lose its finalizer.
+        Err(_) if Glimpse::of(object).is_leaving() => return Decision::default(),
         Err(why) => return refused("request.object", &why),
     };
     // What was stored once may be anything, and is no reason to refuse what takes its place.
     let old = request.old_object.and_then(|old| Object::read(old, limit).ok());
-    decide(kind, &object, old.map(|old| old.value).as_ref())
+    decide(kind, object, old.map(|old| old.value))
 }
 
 #[derive(Serialize)]
@@ -218,8 +214,6 @@ struct AnswerTo<'a> {
     /// In base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<ByteString>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
 }
 
 fn write(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Error> {
@@ -233,7 +227,6 @@ fn write(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Error> {
             status: decision.refusal,
             patch_type: patch.as_ref().map(|_| "JSONPatch"),
             patch: patch.map(ByteString),
-            warnings: decision.warnings,
         },
     })
 }

@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::answer::{JSON, Refused};
+use super::answer::{JSON, Refused, shortened};
 use super::{HttpRequest, Limits};
 
 /// What requests share.
@@ -99,7 +99,7 @@ fn check_type(request: &HttpRequest) -> Result<(), Refused> {
     if essence.eq_ignore_ascii_case(JSON) {
         return Ok(());
     }
-    let told: String = told.chars().take(100).collect();
+    let told = shortened(told, 100);
     let message = format!("the header Content-Type is {told:?}; it must be {JSON}");
     Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }

@@ -23,7 +23,7 @@ use tracing::warn;
 
 use super::answer::{JSON, Refused, shortened};
 use super::body::Held;
-use super::object::Object;
+use super::object::{Glimpse, Object};
 use super::review::{Reviewed, parse};
 use super::{Hook, HttpRequest};
 use crate::api::conversion::{Versions, convert};
@@ -35,6 +35,8 @@ const CHUNK: usize = 32 << 10;
 const MAX_OBJECTS: usize = 20_000;
 /// The longest message, in characters.
 const MAX_MESSAGE: usize = 1000;
+/// The longest reason in the log, in characters.
+const MAX_LOGGED: usize = 400;
 
 #[derive(Deserialize)]
 struct Request<'a> {
@@ -118,7 +120,7 @@ async fn write(
         buffer: Vec::with_capacity(CHUNK),
         pieces,
     };
-    // Broken is it when nobody takes it any more: there is nobody to tell.
+    // It breaks off when nobody takes it any more, and then there is nobody to tell.
     let _ = write_answer(hook, &request, answer).await;
 }
 
@@ -182,10 +184,8 @@ async fn write_objects(
         if let Err(why) = hook.memory.at_the_bench(one).await {
             answer.buffer.truncate(start);
             if let Some(times) = hook.failures.admit(Instant::now()) {
-                warn!(
-                    version,
-                    times, "a list of objects was not converted; the answer says why"
-                );
+                let why = shortened(&why, MAX_LOGGED);
+                warn!(version, times, why, "a list of objects was not converted");
             }
             return Ok(failure(&format!("request.objects[{at}]: {why}")));
         }
@@ -203,12 +203,11 @@ fn write_object(
     limit: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<(), String> {
-    let Object { value, managed } = Object::read(raw, limit)?;
-    let name = |field: &str| shortened(value["metadata"][field].as_str().unwrap_or_default(), 253);
-    let name = format!("{}/{}", name("namespace"), name("name"));
-    let value = convert(kinds, value, version).map_err(|why| format!("{name}: {why}"))?;
+    let told = |why: &dyn fmt::Display| format!("{}: {why}", Glimpse::of(raw).name());
+    let Object { value, managed } = Object::read(raw, limit).map_err(|why| told(&why))?;
+    let value = convert(kinds, value, version).map_err(|why| told(&why))?;
     let converted = Object { value, managed };
-    serde_json::to_writer(buffer, &converted).map_err(|why| format!("{name}: {why}"))
+    serde_json::to_writer(buffer, &converted).map_err(|why| told(&why))
 }
 
 /// The version that is asked for, which some kind has to have.
@@ -261,5 +260,45 @@ impl<'de: 'a, 'a> Visitor<'de> for Gather<'a> {
             objects.push(object);
         }
         Ok(Objects(objects))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::telemetry::captured::Captured;
+    use crate::webhook::{Limits, WebhookMetrics, routes};
+
+    #[tokio::test]
+    async fn the_log_names_the_object_that_fails_a_list_and_says_why() {
+        use tower::ServiceExt;
+        let object = json!({
+            "apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"namespace": "a", "name": "bad"},
+            "spec": {"replicas": "x".repeat(100_000)},
+        });
+        let review = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+            "request": {"uid": "1", "desiredAPIVersion": "roadstead.dev/v1alpha1", "objects": [object]},
+        });
+        let request = HttpRequest::post(super::super::CONVERT).header(header::CONTENT_TYPE, JSON);
+        let request = request.body(Body::from(review.to_string())).unwrap();
+        let router = routes(
+            crate::api::served::all(),
+            Limits::default(),
+            WebhookMetrics::default(),
+        );
+        let log = Captured::begin();
+        let answer = router.oneshot(request).await.unwrap();
+        axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+        let lines = log.lines_with("was not converted");
+        assert_eq!(lines.len(), 1);
+        assert!(
+            lines[0].contains("a/bad: MyProxy bad does not fit its schema"),
+            "{}",
+            lines[0]
+        );
+        assert!(lines[0].len() < 1000, "{}", lines[0].len());
     }
 }

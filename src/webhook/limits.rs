@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::api::cost::MAX_OBJECT;
+
 /// What bounds the server. The defaults fit a pod of 30 MiB, of which the operator itself uses a few.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -39,7 +41,7 @@ impl Default for Limits {
             request: Duration::from_secs(25),
             connection_age: Duration::from_secs(600),
             memory: 10 << 20,
-            object: 2 << 20,
+            object: MAX_OBJECT,
             linger: Duration::from_secs(5),
             grace: Duration::from_secs(10),
         }

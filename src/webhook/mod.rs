@@ -11,8 +11,9 @@
 //! Everything is bounded, by [`Limits`]: whoever can reach the port can send anything, and whoever can write an object can make one that is
 //! meant to be dear. The answers come from [`crate::api`], which decides; nothing here does.
 //!
-//! The configurations that lead here name the kinds alone: not their status, nor anything else that only the operator writes. So with `failurePolicy:
-//! Fail` nothing that the operator needs for its own work waits for the operator itself.
+//! The configurations that lead here name the kinds alone: not their status, nor the objects that the operator makes of them. Those it writes whether
+//! anybody answers here or not. Its finalizers it does not: they stand in the object itself, so with `failurePolicy: Fail` each patch that adds or
+//! removes one waits until the API server has asked here. An object comes and goes only while the API server reaches the port of one of the pods.
 
 mod admission;
 mod answer;
@@ -38,7 +39,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::served::Served;
 use crate::telemetry::sparing::Sparing;
-use answer::Refused;
+use answer::{Refused, shortened};
 use body::Memory;
 
 pub use limits::Limits;
@@ -126,7 +127,7 @@ async fn within(limit: Duration, answer: impl Future<Output = Response>) -> Resp
 }
 
 fn no_such_path(uri: &Uri, known: &str) -> Refused {
-    let path: String = uri.path().chars().take(100).collect();
+    let path = shortened(uri.path(), 100);
     Refused::new(
         StatusCode::NOT_FOUND,
         format!("the path is {path:?}; it must be one of {known}"),
@@ -134,7 +135,7 @@ fn no_such_path(uri: &Uri, known: &str) -> Refused {
 }
 
 fn no_such_method(method: &Method) -> Refused {
-    let method: String = method.as_str().chars().take(20).collect();
+    let method = shortened(method.as_str(), 20);
     Refused::new(
         StatusCode::METHOD_NOT_ALLOWED,
         format!("the method is {method:?}; it must be POST"),

@@ -1,11 +1,15 @@
 //! One object of a review: read only if it is not too dear, and without what nobody here looks at.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use super::answer::shortened;
+use crate::api::cost::cost;
 
 /// What the API server has noted of who wrote which field: often half of an object, and the same in every version's metadata.
 const MANAGED: &str = "managedFields";
@@ -41,6 +45,38 @@ impl<'a> Object<'a> {
     }
 }
 
+/// What the metadata of an object says that itself may be too dear to read. What cannot be read is empty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Glimpse<'a> {
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    deletion_timestamp: Option<&'a RawValue>,
+}
+
+impl<'a> Glimpse<'a> {
+    pub(super) fn of(raw: &'a RawValue) -> Self {
+        let metadata = serde_json::from_str(raw.get())
+            .ok()
+            .and_then(|outline: Outline| outline.metadata);
+        let glimpse = metadata.and_then(|metadata| serde_json::from_str(metadata.get()).ok());
+        glimpse.unwrap_or_default()
+    }
+
+    /// Namespace and name, for messages.
+    pub(super) fn name(&self) -> String {
+        shortened(&format!("{}/{}", self.namespace, self.name), 253 + 1 + 253)
+    }
+
+    /// Whether the object is being deleted.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
 /// Where in an object the dearest part is that nobody looks at. Found without reading anything else.
 #[derive(Deserialize)]
 struct Outline<'a> {
@@ -60,30 +96,6 @@ fn fields_without(object: &str, left_out: &str) -> Result<Map<String, Value>, se
     fields
         .map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?)))
         .collect()
-}
-
-/// About what a text of JSON takes as a tree, in bytes: a map has room for eleven entries from the first on, and each entry and element is
-/// a few words and an allocation. `[{},{},...]` takes more than two hundred times its length.
-fn cost(text: &str) -> usize {
-    const MAP: usize = 640;
-    const ENTRY: usize = 160;
-    const ELEMENT: usize = 96;
-    let (mut cost, mut in_text, mut is_escaped) = (text.len(), false, false);
-    for byte in text.bytes() {
-        if in_text {
-            in_text = is_escaped || byte != b'"';
-            is_escaped = !is_escaped && byte == b'\\';
-            continue;
-        }
-        match byte {
-            b'"' => in_text = true,
-            b'{' => cost += MAP,
-            b':' => cost += ENTRY,
-            b'[' | b',' => cost += ELEMENT,
-            _ => {}
-        }
-    }
-    cost
 }
 
 impl Serialize for Object<'_> {
@@ -151,11 +163,5 @@ mod tests {
     fn what_cannot_be_read_says_why(#[case] text: &str, #[case] expected: &str) {
         let error = Object::read(raw(text), 1 << 20).unwrap_err();
         assert!(error.contains(expected), "{error}");
-    }
-
-    #[test]
-    fn a_long_text_costs_its_length_whatever_is_in_it() {
-        let text = format!(r#""\"{}""#, "{[,:".repeat(1000));
-        assert_eq!(cost(&text), text.len());
     }
 }

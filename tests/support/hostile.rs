@@ -50,13 +50,20 @@ pub enum Wrong {
     Bytes(Vec<(Index, u8)>),
     /// It is nothing of the kind.
     Noise(Vec<u8>),
+    /// Not the review itself is wrong, but what is inside an annotation that conversion reads.
+    Inside(Box<Wrong>),
 }
 
 pub fn wrong() -> impl Strategy<Value = Wrong> {
+    let inside = any_wrong().prop_map(|wrong| Wrong::Inside(Box::new(wrong)));
+    prop_oneof![4 => any_wrong(), 1 => inside]
+}
+
+fn any_wrong() -> impl Strategy<Value = Wrong> {
     let at = any::<Index>;
     let deep = (1_usize..5000, select(vec!["[", "{\"a\":"])).prop_map(|(depth, open)| open.repeat(depth));
     let giant = (1_usize..50_000).prop_map(|length| format!("{:?}", "é".repeat(length)));
-    let many = (1_usize..20_000, select(vec!["1", "{}", "[]", "\"\""]))
+    let many = (1_usize..20_000, select(vec!["1", "{}", "[]", "\"\"", "{\"\":0}"]))
         .prop_map(|(count, one)| format!("[{}]", vec![one; count].join(",")));
     prop_oneof![
         1 => Just(Wrong::Nothing),
@@ -136,6 +143,26 @@ pub fn spoilt(review: &Value, wrong: &Wrong) -> Vec<u8> {
             bytes
         }
         Wrong::Noise(bytes) => bytes.clone(),
+        Wrong::Inside(wrong) => {
+            let mut spoilt = review.clone();
+            spoil_kept(&mut spoilt, wrong);
+            spoilt.to_string().into_bytes()
+        }
+    }
+}
+
+fn spoil_kept(review: &mut Value, wrong: &Wrong) {
+    let mut places = Vec::new();
+    look(review, &mut String::new(), &mut places);
+    for place in places
+        .iter()
+        .filter(|place| place.ends_with("/roadstead.dev~1kept"))
+    {
+        if let Some(text) = review.pointer_mut(place)
+            && let Some(kept) = text.as_str().and_then(|text| serde_json::from_str(text).ok())
+        {
+            *text = String::from_utf8_lossy(&spoilt(&kept, wrong)).into();
+        }
     }
 }
 

@@ -30,6 +30,42 @@ pub fn proxy(version: &str, name: &str, filler: usize) -> Value {
     })
 }
 
+/// The greatest object that the schema of MyProxy admits, with as much besides as kubectl and the operator put there.
+pub fn greatest(version: &str) -> Value {
+    let (label, name) = ("h".repeat(63), |at: usize| format!("{at:u>63}"));
+    let host = format!("{label}.{label}.{label}.{}", &label[..61]);
+    let server = |at: usize| json!({"host": host, "port": 65535 - at, "weight": 100});
+    let servers: Vec<_> = (0..16).map(server).collect();
+    let upstreams: Vec<_> = (0..64)
+        .map(|at| json!({"name": name(at), "servers": servers}))
+        .collect();
+    let route = |at: usize| json!({"path": format!("/{at:p>255}"), "upstream": name(at % 64), "host": host});
+    let mut proxy = proxy(version, &"n".repeat(63), 0);
+    proxy["spec"] = json!({
+        "replicas": 1000, "image": "i".repeat(500), "upstreams": upstreams, "routes": (0..128).map(route).collect::<Vec<_>>(),
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
+    });
+    let (called, tls, pods) = match version {
+        "v1" => ("deploymentName", ("tls", json!({"secretName": host})), "podNames"),
+        _ => ("name", ("tls_secret", json!(host)), "pod_names"),
+    };
+    proxy["spec"][called] = name(0).into();
+    proxy["spec"][tls.0] = tls.1;
+    let applied = proxy.to_string();
+    proxy["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": applied});
+    proxy["metadata"]["finalizers"] = json!(["roadstead.dev/cleanup"]);
+    let condition = |name: &str| {
+        json!({
+            "type": name, "status": "False", "reason": "Reason", "message": "m".repeat(1000),
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    };
+    let conditions = ["Ready", "ConfigValid", "UpToDate", "Available", "Progressing"].map(condition);
+    let names: Vec<_> = (0..1000).map(|at| format!("{at:p>63}")).collect();
+    proxy["status"] = json!({pods: names, "conditions": conditions, "phase": "Running"});
+    proxy
+}
+
 pub fn conversion(desired: &str, objects: &[Value]) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",

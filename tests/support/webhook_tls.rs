@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses what it needs of this")]
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use http::Request;
@@ -12,11 +12,10 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake as speak};
 use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use roadstead::webhook::certificates::{Certificates, Pair, Served as Serving, Trust};
 use roadstead::webhook::{Limits, serve};
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -46,31 +45,23 @@ impl Authority {
         }
     }
 
-    fn sign(&self) -> CertifiedKey {
+    fn sign(&self) -> Serving {
         let key = KeyPair::generate().expect("a key");
         let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
         let params = CertificateParams::new(names).expect("good names");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        let private = PrivateKeyDer::try_from(key.serialize_der()).expect("our own key");
-        let provider = aws_lc_rs::default_provider();
-        CertifiedKey::from_der(vec![certificate.der().clone()], private, &provider).expect("our own key")
-    }
-}
-
-/// The certificate of now.
-#[derive(Debug)]
-struct Current(Mutex<Arc<CertifiedKey>>);
-
-impl ResolvesServerCert for Current {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.lock().expect("no panic")))
+        let (chain, key) = (certificate.pem(), key.serialize_pem());
+        Serving {
+            pair: Pair::from_pem(chain.as_bytes(), key.as_bytes()).expect("our own key"),
+            trust: Trust::Theirs,
+        }
     }
 }
 
 /// A server that runs.
 pub struct Served {
     pub address: SocketAddr,
-    current: Arc<Current>,
+    certificates: Certificates,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<()>,
 }
@@ -83,29 +74,30 @@ impl Served {
     pub async fn begin_at(authority: &Authority, limits: Limits, routes: Router, port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let current = Arc::new(Current(Mutex::new(Arc::new(authority.sign()))));
+        let certificates = Certificates::default();
+        certificates.publish(authority.sign());
         let (stop, stopped) = oneshot::channel();
-        let certificate = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
+        let resolver = Arc::new(certificates.clone());
         let ended = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
-            serve(listener, certificate, routes, limits, stopped)
+            serve(listener, resolver, routes, limits, stopped)
                 .await
                 .expect("TLS");
         });
         Self {
             address,
-            current,
+            certificates,
             stop,
             ended,
         }
     }
 
     pub fn replace(&self, authority: &Authority) {
-        *self.current.0.lock().expect("no panic") = Arc::new(authority.sign());
+        self.certificates.publish(authority.sign());
     }
 
     pub fn certificate(&self) -> Vec<u8> {
-        self.current.0.lock().expect("no panic").cert[0].to_vec()
+        self.certificates.current().expect("a certificate").pair.chain()[0].to_vec()
     }
 
     pub async fn stop(self) {

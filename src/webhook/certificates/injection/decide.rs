@@ -1,5 +1,7 @@
 //! What is wrong with the way to the webhook, and the patch that puts it right. Pure.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rustls::pki_types::CertificateDer;
@@ -32,7 +34,20 @@ pub enum Verdict {
         wrong: String,
         /// A JSON merge patch. It holds the `resourceVersion` of what was looked at.
         patch: Value,
+        /// Another, for what cannot wait until the first is due: it closes versions that are open while nothing converts.
+        close: Option<Value>,
     },
+}
+
+/// By what a CustomResourceDefinition is converted.
+#[derive(Clone, Debug)]
+pub struct Converter {
+    /// Under which path the webhook answers.
+    pub path: String,
+    /// The annotation of a definition that names, separated by commas, the versions that are served only while there is a conversion.
+    pub opened: &'static str,
+    /// The versions that the webhook converts. No other is opened or closed: to open what a newer operator converts would fail every request.
+    pub versions: Vec<String>,
 }
 
 /// The part of an object's metadata that is needed here.
@@ -41,9 +56,12 @@ pub enum Verdict {
 pub struct Metadata {
     /// What a patch has to be guarded by.
     pub resource_version: String,
+    /// What else is said of it.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
 }
 
-/// The part of a CustomResourceDefinition that is needed here: its schemas, which are most of it, are not even decoded.
+/// The part of a CustomResourceDefinition that is needed here.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Definition {
     /// Its metadata.
@@ -56,6 +74,40 @@ pub struct Definition {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DefinitionSpec {
     conversion: Option<Conversion>,
+    /// As they are: a merge patch replaces the whole list.
+    #[serde(default)]
+    versions: Vec<Value>,
+}
+
+impl Definition {
+    /// The versions with those served, or closed, that the annotation names and the webhook converts; nothing if they are already. The stored one
+    /// needs no conversion, and stays as it is.
+    fn with_served(&self, converter: &Converter, served: bool) -> Option<Vec<Value>> {
+        let named = self.metadata.annotations.get(converter.opened)?;
+        let is_ours = |version: &Value| {
+            let name = version["name"].as_str().unwrap_or_default();
+            let is_named = named.split(',').any(|named| named.trim() == name);
+            is_named
+                && version["storage"] != json!(true)
+                && converter.versions.iter().any(|converted| converted == name)
+        };
+        let mut versions = self.spec.versions.clone();
+        let mut is_news = false;
+        for version in versions.iter_mut().filter(|version| is_ours(version)) {
+            is_news |= version["served"] != json!(served);
+            version["served"] = json!(served);
+        }
+        is_news.then_some(versions)
+    }
+
+    /// The patch that closes what is open while nothing converts: what is written in such a version loses what the stored one says otherwise.
+    fn closed(&self, converter: &Converter) -> Option<Value> {
+        let versions = self.with_served(converter, false)?;
+        Some(json!({
+            "metadata": {"resourceVersion": self.metadata.resource_version},
+            "spec": {"versions": versions},
+        }))
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -130,10 +182,11 @@ impl ClientConfig {
 }
 
 impl Wanted<'_> {
-    /// What is to be done about the conversion of a CustomResourceDefinition, for which the webhook answers under `path`.
+    /// What is to be done about the conversion of a CustomResourceDefinition.
     ///
-    /// A conversion that leads to a Service of another name or namespace, or to a URL, is somebody else's.
-    pub fn conversion(&self, definition: &Definition, path: &str) -> Verdict {
+    /// A conversion that leads to a Service of another name or namespace, or to a URL, is somebody else's. The versions that the definition names
+    /// are served by the same write, and closed while there is no webhook to convert them.
+    pub fn conversion(&self, definition: &Definition, converter: &Converter) -> Verdict {
         let present = definition.spec.conversion.clone().unwrap_or_default();
         let webhook = present.webhook.unwrap_or_default();
         let client = webhook.client_config.unwrap_or_default();
@@ -143,13 +196,17 @@ impl Wanted<'_> {
         }
         let bundle = client.bundle();
         let wrong = if is_webhook {
-            self.wrong_address(client.service.as_ref(), path)
+            self.wrong_address(client.service.as_ref(), &converter.path)
                 .or_else(|| wrong_versions(&webhook.conversion_review_versions))
                 .or_else(|| self.wrong_bundle(&bundle).map(str::to_owned))
         } else {
             Some(format!("its conversion strategy is {:?}", present.strategy))
         };
-        let Some(wrong) = wrong else {
+        let versions = definition.with_served(converter, true);
+        let unserved = versions
+            .as_ref()
+            .map(|_| "not every version is served".to_owned());
+        let Some(wrong) = wrong.or(unserved) else {
             return Verdict::Right;
         };
         let client_config = json!({
@@ -157,18 +214,26 @@ impl Wanted<'_> {
                 "namespace": self.service.namespace,
                 "name": self.service.name,
                 "port": self.service.port,
-                "path": path,
+                "path": converter.path,
             },
             "caBundle": self.mended(&bundle),
         });
-        let patch = json!({
+        let mut patch = json!({
             "metadata": {"resourceVersion": definition.metadata.resource_version},
             "spec": {"conversion": {
                 "strategy": "Webhook",
                 "webhook": {"clientConfig": client_config, "conversionReviewVersions": [REVIEW_VERSION]},
             }},
         });
-        Verdict::Heal { wrong, patch }
+        if let Some(versions) = versions {
+            patch["spec"]["versions"] = versions.into();
+        }
+        let close = if is_webhook {
+            None
+        } else {
+            definition.closed(converter)
+        };
+        Verdict::Heal { wrong, patch, close }
     }
 
     /// What is to be done about the bundles of a webhook configuration. Where the webhooks lead is what the manifests say, and is left alone.
@@ -203,6 +268,7 @@ impl Wanted<'_> {
         Verdict::Heal {
             wrong: wrong.join("; "),
             patch,
+            close: None,
         }
     }
 

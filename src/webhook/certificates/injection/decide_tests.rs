@@ -3,6 +3,16 @@ use crate::webhook::certificates::testing::{Issued, at};
 use rstest::rstest;
 
 const PATH: &str = "/convert";
+const OPENED: &str = "example.com/opened";
+
+/// Of an operator that knows v1 and v2.
+fn converter() -> Converter {
+    Converter {
+        path: PATH.into(),
+        opened: OPENED,
+        versions: vec!["v1".into(), "v2".into()],
+    }
+}
 
 fn service() -> WebhookService {
     WebhookService {
@@ -91,13 +101,14 @@ fn judge(conversion: &Value, served: &Served, now: Timestamp) -> Verdict {
         served,
         now,
     };
-    wanted.conversion(&serde_json::from_value(definition).unwrap(), PATH)
+    wanted.conversion(&serde_json::from_value(definition).unwrap(), &converter())
 }
 
 /// What is wrong, and the healed conversion.
 fn healed(verdict: Verdict) -> (String, Value) {
     match verdict {
-        Verdict::Heal { wrong, patch } => {
+        Verdict::Heal { wrong, patch, close } => {
+            assert_eq!(close, None);
             assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
             (wrong, patch["spec"]["conversion"].clone())
         }
@@ -155,6 +166,105 @@ fn a_definition_without_any_conversion_is_given_one() {
         let (_, conversion) = healed(judge(&absent, &world.alone(), at(0)));
         assert_eq!(conversion, world.right());
     }
+}
+
+/// A definition with this annotation, of which v1 is stored and v2 and v3 are served as is said.
+fn definition(named: &str, conversion: &Value, served: [bool; 2]) -> Definition {
+    let metadata = json!({"resourceVersion": "7", "annotations": {OPENED: named}});
+    let spec = json!({"conversion": conversion, "versions": versions(true, served)});
+    serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+}
+
+fn versions(stored: bool, [second, third]: [bool; 2]) -> Value {
+    json!([
+        {"name": "v1", "served": stored, "storage": true, "schema": {}},
+        {"name": "v2", "served": second, "storage": false},
+        {"name": "v3", "served": third, "storage": false},
+    ])
+}
+
+/// OLM has put the definition of a bundle in the place of the cluster's.
+#[rstest]
+#[case::named("v2", Some([true, false]))]
+#[case::of_a_newer_operator_what_this_one_converts("v2, v3", Some([true, false]))]
+#[case::of_a_newer_operator("v3", None)]
+#[case::stored("v1", None)]
+fn the_versions_that_are_named_and_converted_are_opened_with_the_conversion(
+    #[case] named: &str,
+    #[case] opened: Option<[bool; 2]>,
+) {
+    let world = World::new();
+    let served = world.alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let patch = |conversion: Value, served| match wanted
+        .conversion(&definition(named, &conversion, served), &converter())
+    {
+        Verdict::Heal { patch, close, .. } => {
+            assert_eq!(close, None, "nothing is open that is to be closed");
+            Some(patch["spec"].clone())
+        }
+        _ => None,
+    };
+    let both = patch(Value::Null, [false, false]).unwrap();
+    assert_eq!(both["conversion"], world.right());
+    let expected = opened.map_or(Value::Null, |opened| versions(true, opened));
+    assert_eq!(both["versions"], expected);
+    assert_eq!(patch(world.right(), [false, false]).is_some(), opened.is_some());
+    assert_eq!(patch(world.right(), [true, false]), None);
+}
+
+#[rstest]
+#[case::named("v2", Some([false, true]))]
+#[case::what_this_operator_converts("v1,v2, v3", Some([false, true]))]
+#[case::none_that_it_converts("v3", None)]
+#[case::never_the_stored_one("v1", None)]
+fn an_open_version_is_closed_while_nothing_converts(
+    #[case] named: &str,
+    #[case] closed: Option<[bool; 2]>,
+    #[values(Value::Null, json!({"strategy": "None"}))] conversion: Value,
+) {
+    let served = World::new().alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let verdict = wanted.conversion(&definition(named, &conversion, [true, true]), &converter());
+    let Verdict::Heal { close, patch, .. } = verdict else {
+        panic!("nothing is healed: {verdict:?}");
+    };
+    let expected = closed.map(
+        |closed| json!({"metadata": {"resourceVersion": "7"}, "spec": {"versions": versions(true, closed)}}),
+    );
+    assert_eq!(close, expected);
+    assert_eq!(
+        patch["spec"]["versions"],
+        Value::Null,
+        "healed, it is open as it was"
+    );
+}
+
+/// Then requests fail, and nothing is lost.
+#[test]
+fn a_webhook_that_cannot_be_reached_closes_nothing() {
+    let world = World::new();
+    let served = world.alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let mut conversion = world.right();
+    conversion["webhook"]["clientConfig"]["caBundle"] = Value::Null;
+    let verdict = wanted.conversion(&definition("v2", &conversion, [true, true]), &converter());
+    assert!(
+        matches!(verdict, Verdict::Heal { close: None, .. }),
+        "{verdict:?}"
+    );
 }
 
 #[rstest]
@@ -278,7 +388,7 @@ fn of_a_configuration_the_bundles_of_our_webhooks_are_put_right_and_all_else_sta
             webhook("three", &others),
         ]
     };
-    let Verdict::Heal { wrong, patch } = judge_configuration(&with(&Value::Null), &world.alone()) else {
+    let Verdict::Heal { wrong, patch, .. } = judge_configuration(&with(&Value::Null), &world.alone()) else {
         panic!("nothing is healed");
     };
     assert_eq!(wrong, "two: its CA bundle lacks our authority");
