@@ -10,8 +10,9 @@
 //! | [`runtime`] | what any operator needs: manager, lease, queue, apply, conditions, Events | `telemetry` |
 //! | [`telemetry`] | logs, metrics, traces | nothing |
 //! | [`instance`] | what runs inside an operand's container | nothing |
+//! | [`webhook`] | the server that answers the API server, and the certificates that it is served with | `api`, `runtime`, `telemetry` |
 //! | [`olm`] | ClusterServiceVersion, bundle, catalog; works on manifests, knows no kind of ours | nothing |
-//! | [`package`] | what this product ships: its own Deployment, RBAC, samples and base CSV | `api`, `controllers`, `olm` |
+//! | [`package`] | what this product ships: its own Deployment, RBAC, samples and base CSV | `api`, `controllers`, `olm`, `webhook` (its paths) |
 //!
 //! Every controller goes one way:
 //! `observe` (reads only) → `validate` (pure) → `desired` (pure) → `apply` (server-side apply, prune) → `status` (pure, one patch if changed).
@@ -24,3 +25,4 @@ pub mod olm;
 pub mod package;
 pub mod runtime;
 pub mod telemetry;
+pub mod webhook;

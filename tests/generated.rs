@@ -7,7 +7,7 @@ use std::process::Command;
 
 use roadstead::olm::catalog::Catalog;
 use roadstead::olm::{Difference, Tree};
-use roadstead::package;
+use roadstead::package::{self, deprecations};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -65,6 +65,20 @@ fn the_catalog_holds_the_bundle_as_it_is_or_not_yet() {
         &catalog.tree(Path::new("catalog")).unwrap(),
         "roadstead catalog generate if this version was not published yet; otherwise set the next one in Cargo.toml (such as 0.2.0-dev)",
     );
+}
+
+/// One table tells the API server, the catalog and the readers of docs/VERSIONS.md.
+#[test]
+fn what_is_deprecated_is_told_by_the_catalog_and_the_documentation() {
+    let (table, mut catalog) = (deprecations::TABLE, released());
+    let told = catalog.deprecations().to_vec();
+    catalog.deprecate(deprecations::entries(table, &catalog).unwrap());
+    assert_eq!(told, catalog.deprecations());
+
+    let documentation = std::fs::read_to_string(root().join("docs/VERSIONS.md")).unwrap();
+    let (_, after) = documentation.split_once("\n## Deprecated now\n\n").unwrap();
+    let (shown, _) = after.split_once("\n## ").unwrap();
+    assert_eq!(shown, deprecations::table(table), "in docs/VERSIONS.md");
 }
 
 #[test]

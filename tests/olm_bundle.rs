@@ -167,22 +167,6 @@ fn what_cannot_be_made_sense_of_is_refused_by_name(
     "all.yaml and all.yaml both hold Deployment manager, and OLM installs both into one namespace; if one is a patch, \
      run `kustomize build` first and give its output to --input, otherwise rename one"
 )]
-#[case::validating_webhook(
-    "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: check}}",
-    "all.yaml: ValidatingWebhookConfiguration check needs an entry of type ValidatingAdmissionWebhook in spec.webhookdefinitions of the \
-     base ClusterServiceVersion, for OLM sets up webhooks from there alone"
-)]
-#[case::mutating_webhook(
-    "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: set}}",
-    "all.yaml: MutatingWebhookConfiguration set needs an entry of type MutatingAdmissionWebhook in spec.webhookdefinitions of the \
-     base ClusterServiceVersion, for OLM sets up webhooks from there alone"
-)]
-#[case::conversion_of_another_definition(
-    "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: nuts.example.org}, \
-     spec: {group: example.org, conversion: {strategy: Webhook}}}",
-    "all.yaml: CustomResourceDefinition nuts.example.org needs an entry of type ConversionWebhook in spec.webhookdefinitions of the \
-     base ClusterServiceVersion, for OLM sets up webhooks from there alone"
-)]
 fn what_a_bundle_cannot_hold_is_refused_by_name(#[case] object: &str, #[case] message: &str) {
     let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
     let all = format!("{}\n---\n{object}\n", all.join("\n---\n"));

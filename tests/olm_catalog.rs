@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use roadstead::olm::catalog::deprecations::Deprecation;
 use roadstead::olm::catalog::{Catalog, Channel, Rendered, default_bundle_image, default_channels};
 use rstest::rstest;
 
@@ -220,6 +221,106 @@ fn what_a_person_added_stays() {
     let mut catalog = reread(&by_hand).unwrap();
     add(&mut catalog, "1.0.0", &["stable"]);
     assert_eq!(text(&catalog), by_hand);
+}
+
+/// OLM would refuse the upgrade in a cluster that still has objects of it, long after the catalog was published.
+#[test]
+fn a_version_of_a_kind_that_an_upgrade_takes_away_is_named() {
+    let mut catalog = two_releases();
+    assert!(
+        catalog.dropped_versions("widgets.v1.10.0").is_empty(),
+        "both have v1 and v1alpha1"
+    );
+    let old = text(&catalog);
+    let (before, after) = old.split_once("name: widgets.v1.10.0\npackage").unwrap();
+    let shorter = after.replace(
+        "- type: olm.gvk\n  value:\n    group: example.org\n    kind: Widget\n    version: v1alpha1\n",
+        "",
+    );
+    assert_ne!(shorter, after);
+    catalog = reread(&format!("{before}name: widgets.v1.10.0\npackage{shorter}")).unwrap();
+    let dropped = catalog.dropped_versions("widgets.v1.10.0");
+    assert_eq!(
+        dropped.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "widgets.v1.10.0 has no Widget.example.org/v1alpha1, which widgets.v1.9.0 has: OLM refuses the upgrade where \
+             status.storedVersions of the CustomResourceDefinition still names it, so a version in between must have migrated the objects"
+        ]
+    );
+}
+
+fn document(entries: &str) -> String {
+    format!("---\n{{schema: olm.deprecations, package: widgets, entries: [{entries}]}}\n")
+}
+
+/// Two releases in the channels candidate and stable.
+fn two_releases() -> Catalog {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.9.0", &["candidate", "stable"]);
+    add(&mut catalog, "1.10.0", &["candidate", "stable"]);
+    catalog
+}
+
+#[test]
+fn deprecations_are_in_the_order_of_what_they_are_about_and_stay_when_a_release_is_added() {
+    let mut catalog = two_releases();
+    catalog.deprecate(vec![
+        Deprecation::of_bundle("widgets.v1.10.0", "use 1.11"),
+        Deprecation::of_bundle("widgets.v1.9.0", "use 1.11"),
+        Deprecation::of_channel("stable", "use candidate"),
+    ]);
+    add(&mut catalog, "1.11.0", &["candidate"]);
+    catalog.check().unwrap();
+    let written = text(&catalog);
+    insta::assert_snapshot!(written[written.find("- message").unwrap()..]);
+    assert_eq!(reread(&written).unwrap(), catalog);
+
+    let entries = catalog.deprecations().to_vec();
+    catalog.deprecate(entries);
+    assert_eq!(text(&catalog), written, "told again, nothing changes");
+    catalog.deprecate(Vec::new());
+    assert!(!text(&catalog).contains("olm.deprecations"));
+}
+
+#[rstest]
+#[case::another_package(
+    "---\n{schema: olm.deprecations, package: gears, entries: []}\n",
+    "olm.deprecations: package is \"gears\"; it must be widgets, the package of the catalog"
+)]
+#[case::twice(
+    &document("").repeat(2),
+    "olm.deprecations: package is \"widgets\"; a package may have one document"
+)]
+#[case::no_such_channel(
+    &document("{reference: {schema: olm.channel, name: fast}, message: m}"),
+    "olm.deprecations: entries[0].reference.name is \"fast\"; the channels are candidate, stable"
+)]
+#[case::no_such_bundle(
+    &document("{reference: {schema: olm.bundle, name: widgets.v1}, message: m}"),
+    "olm.deprecations: entries[0].reference.name is \"widgets.v1\"; the bundles are widgets.v1.9.0, widgets.v1.10.0"
+)]
+#[case::named_package(
+    &document("{reference: {schema: olm.package, name: widgets}, message: m}"),
+    "olm.deprecations: entries[0].reference.name is \"widgets\"; a package has no name there, since the document says which"
+)]
+#[case::no_schema(
+    &document("{reference: {name: stable}, message: m}"),
+    "olm.deprecations: entries[0].reference.schema is \"\"; accepted are olm.package, olm.channel and olm.bundle"
+)]
+#[case::no_message(
+    &document("{reference: {schema: olm.package}}"),
+    "olm.deprecations: entries[0].message is \"\"; tell users what to do instead"
+)]
+#[case::one_thing_twice(
+    &document("{reference: {schema: olm.channel, name: stable}, message: m}, {reference: {schema: olm.channel, name: stable}, message: n}"),
+    "olm.deprecations: entries[1].reference.name is \"stable\"; it is deprecated already by an entry before"
+)]
+fn a_deprecation_that_opm_would_refuse_is_refused(#[case] documents: &str, #[case] message: &str) {
+    let by_hand = text(&two_releases()) + documents;
+    assert_eq!(
+        reread(&by_hand).unwrap().check().unwrap_err().to_string(),
+        message
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "support/gadgets.rs"]
+mod gadgets;
 #[path = "support/registry.rs"]
 mod registry;
 #[path = "support/widgets.rs"]
@@ -11,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use registry::{Registry, without_proxy};
+use roadstead::olm::catalog::deprecations::Deprecation;
 use roadstead::olm::catalog::{Catalog, Rendered};
-use roadstead::olm::yaml;
+use roadstead::olm::{Tree, yaml};
 use roadstead::package;
 use rstest::rstest;
 use serde_json::Value;
@@ -106,6 +109,32 @@ fn opm_accepts_a_catalog_with_a_history_and_refuses_a_broken_one() {
 }
 
 #[test]
+fn opm_accepts_what_is_deprecated_and_refuses_what_is_not_there() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = published(scratch.path(), &HISTORY);
+    let mut catalog = Catalog::read(&folder, package::PACKAGE).unwrap();
+    let mut judged = |entries: Vec<Deprecation>| {
+        catalog.deprecate(entries);
+        let tree = catalog.tree(Path::new("catalog")).unwrap();
+        tree.write(scratch.path()).unwrap();
+        (catalog.check(), opm(&["validate", &folder.display().to_string()]))
+    };
+    let known = vec![
+        Deprecation::of_channel("stable-v0.1", "use stable"),
+        Deprecation::of_bundle("roadstead.v0.1.1", "use 0.2.0"),
+    ];
+    let (ours, theirs) = judged(known);
+    ours.unwrap();
+    assert_accepted(&theirs);
+    let (ours, theirs) = judged(vec![Deprecation::of_bundle("roadstead.v0.0.9", "use 0.2.0")]);
+    ours.unwrap_err();
+    assert!(
+        !theirs.status.success(),
+        "a judge that accepts everything proves nothing"
+    );
+}
+
+#[test]
 fn opm_accepts_promotions_in_any_order() {
     let scratch = tempfile::tempdir().unwrap();
     let catalog = published(scratch.path(), &PROMOTIONS);
@@ -175,11 +204,14 @@ fn judge(bundle: &Path) -> String {
     findings
 }
 
-/// Its definition has a version that is not served, its base says little, and OLM sets up its conversion webhook.
-#[test]
-fn upstream_validators_find_no_error_in_a_strange_operators_bundle() {
+/// One has a version that is not served, a base that says little, and a conversion webhook that the base tells; the other has
+/// webhooks of all types in its manifests, and two served versions.
+#[rstest]
+#[case::told_in_the_base(widgets::bundle("1.2.3"))]
+#[case::told_in_manifests(gadgets::bundle())]
+fn upstream_validators_find_no_error_in_a_strange_operators_bundle(#[case] bundle: Tree) {
     let scratch = tempfile::tempdir().unwrap();
-    widgets::bundle("1.2.3").write(scratch.path()).unwrap();
+    bundle.write(scratch.path()).unwrap();
     judge(&scratch.path().join("bundle"));
 }
 

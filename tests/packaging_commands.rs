@@ -77,6 +77,68 @@ fn versions_are_published_one_by_one_into_a_scratch_folder() {
 }
 
 #[test]
+fn a_file_says_what_is_deprecated_in_each_package_of_a_catalog() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("deprecations.yaml");
+    let catalog = || read(&scratch.path().join("catalog/roadstead/catalog.yaml"));
+    let add = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let folder = |name: &str| scratch.path().join(name).display().to_string();
+        let (bundle, output, deprecations) =
+            (folder("bundle"), folder("catalog"), file.display().to_string());
+        let arguments = [
+            "catalog",
+            "generate",
+            "--bundle",
+            &bundle,
+            "--output",
+            &output,
+            "--deprecations",
+            &deprecations,
+        ];
+        roadstead(&arguments).assert()
+    };
+    publish(scratch.path(), "0.1.0", &[]);
+    let before = catalog();
+    let document = "schema: olm.deprecations\npackage: roadstead\nentries:\n\
+                    - {reference: {schema: olm.channel, name: candidate}, message: use stable}\n";
+    let written = "---\nentries:\n- message: use stable\n  reference:\n    name: candidate\n    schema: olm.channel\n\
+                   package: roadstead\nschema: olm.deprecations\n";
+    add(document).success();
+    assert_eq!(catalog(), format!("{before}{written}"));
+    publish(scratch.path(), "0.1.0", &[]);
+    assert_eq!(
+        catalog(),
+        format!("{before}{written}"),
+        "without the file it stays"
+    );
+
+    let place = file.display().to_string();
+    let stranger = document.replace("package: roadstead", "package: anchor");
+    let output = scratch.path().join("catalog");
+    add(&stranger).failure().stderr(format!(
+        "roadstead: {place}: package is \"anchor\"; the catalog in {} has no such package\n",
+        output.display()
+    ));
+    add(&document.replace("name: candidate", "name: fast")).failure().stderr(
+        "roadstead: olm.deprecations: entries[0].reference.name is \"fast\"; the channels are candidate, stable, stable-v0.1\n",
+    );
+    add(&document.replace("olm.deprecations", "olm.deprecation"))
+        .failure()
+        .stderr(format!(
+            "roadstead: {place}: schema is \"olm.deprecation\"; accepted is olm.deprecations\n"
+        ));
+    assert_eq!(
+        catalog(),
+        format!("{before}{written}"),
+        "a file that is refused changes nothing"
+    );
+
+    add("schema: olm.deprecations\npackage: roadstead\nentries: []\n").success();
+    assert_eq!(catalog(), before);
+}
+
+#[test]
 fn check_names_the_files_that_differ_and_touches_none() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().display().to_string();

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod admission;
 pub mod conversion;
+pub mod cost;
 pub mod database;
 pub mod my_proxy;
 pub mod placement;
@@ -13,6 +14,7 @@ pub mod reference;
 pub mod resources;
 pub mod retention;
 pub mod rules;
+pub mod served;
 pub mod settings;
 #[cfg(test)]
 mod testing;

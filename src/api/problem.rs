@@ -35,6 +35,20 @@ impl Problems {
     pub fn list(&self) -> &[Problem] {
         &self.0
     }
+
+    /// These, and then those of `more`.
+    pub(super) fn and(mut self, more: Self) -> Self {
+        self.0.extend(more.0);
+        self
+    }
+
+    /// The same problems, with each place as `name` calls it.
+    pub(super) fn told(mut self, name: impl Fn(&str) -> String) -> Self {
+        for problem in &mut self.0 {
+            problem.field = name(&problem.field);
+        }
+        self
+    }
 }
 
 impl fmt::Display for Problems {

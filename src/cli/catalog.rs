@@ -1,12 +1,12 @@
 //! `roadstead catalog`: Make file-based catalogs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use super::bundle::context_of;
 use super::{Outcome, files};
-use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image};
+use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image, deprecations};
 use crate::olm::{Error, Tree};
 
 /// Make file-based catalogs.
@@ -49,6 +49,10 @@ struct Generate {
     /// pre-release changes none.
     #[arg(long)]
     default_channel: Option<String>,
+    /// What is deprecated in the package: a document of schema olm.deprecations, which takes the place of the catalog's. One without
+    /// entries takes it away. Documents of other packages of the catalog are passed over. Default: the catalog's own stays.
+    #[arg(long, value_name = "FILE")]
+    deprecations: Option<PathBuf>,
     /// Write nothing; fail and name the files that differ.
     #[arg(long)]
     check: bool,
@@ -86,9 +90,34 @@ fn generate(args: Generate) -> Outcome {
         .default_channel
         .unwrap_or_else(|| rendered.default_channel.clone());
     let mut catalog = Catalog::read(&args.output, rendered.package())?;
+    let name = rendered.name().to_owned();
     catalog.add(rendered, &channels, &default_channel)?;
+    if let Some(file) = &args.deprecations {
+        deprecate(&mut catalog, file, &args.output)?;
+    }
     catalog.check()?;
+    for dropped in catalog.dropped_versions(&name) {
+        eprintln!("note: {dropped}");
+    }
     let (context, folder) = context_of(&args.output);
     let tree: Tree = catalog.tree(&folder)?;
     files::finish(&tree, &context, args.check, "roadstead catalog generate")
+}
+
+/// One file serves the whole catalog, so a package that nobody knows is a mistake.
+fn deprecate(catalog: &mut Catalog, file: &Path, folder: &Path) -> Outcome {
+    for document in deprecations::read(file)? {
+        if document.package == catalog.name() {
+            catalog.deprecate(document.entries);
+        } else if !folder.join(Catalog::file(&document.package)).exists() {
+            return Err(format!(
+                "{}: package is {:?}; the catalog in {} has no such package",
+                file.display(),
+                document.package,
+                folder.display()
+            )
+            .into());
+        }
+    }
+    Ok(())
 }

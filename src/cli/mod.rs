@@ -14,6 +14,7 @@ mod logging;
 pub mod release;
 pub mod run;
 mod values;
+mod webhooks;
 
 /// Runs data services on Kubernetes, and packages operators for OLM.
 #[derive(Debug, Parser)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use clap::ArgAction;
+use futures::FutureExt;
 use kube::Config;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -14,12 +15,14 @@ use tracing::info;
 use super::Outcome;
 use super::logging::Logging;
 use super::values::{ForKind, Listen, PerKind, concurrency, duration, for_kind, loopback, positive_duration};
+use super::webhooks::Webhooks;
 use crate::controllers::my_proxy::agents::{Agents, HttpAgents};
 use crate::controllers::{self, my_proxy};
 use crate::package;
 use crate::runtime::backoff::Backoff;
 use crate::runtime::client::{Clients, REQUEST_TIMEOUT};
 use crate::runtime::controller::ControllerOptions;
+use crate::runtime::key::ObjectKey;
 use crate::runtime::lease::{Leadership, LeaseConfig};
 use crate::runtime::manager::{Manager, ManagerOptions};
 use crate::runtime::metrics::RuntimeMetrics;
@@ -50,6 +53,10 @@ pub struct Args {
     /// How long reconciles that are under way may take to end after SIGTERM.
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     grace_period: Duration,
+    /// Name of the OperatorCondition by which OLM is kept from updating the operator in the middle of something dangerous, in the operator's
+    /// namespace. OLM sets the variable; without it, nothing is written.
+    #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME")]
+    operator_condition_name: Option<String>,
     #[command(flatten)]
     election: Election,
     #[command(flatten)]
@@ -60,6 +67,8 @@ pub struct Args {
     pace: Pace,
     #[command(flatten)]
     operands: Operands,
+    #[command(flatten)]
+    webhooks: Webhooks,
 }
 
 #[derive(Debug, clap::Args)]
@@ -154,6 +163,14 @@ struct Operands {
     ask_pods: bool,
 }
 
+impl Election {
+    /// The operator's own namespace.
+    fn namespace(&self, config: &Config) -> String {
+        let own = self.lease_namespace.as_ref();
+        own.unwrap_or(&config.default_namespace).clone()
+    }
+}
+
 /// How fast each kind is worked on.
 struct Tuning {
     backoff_base: PerKind<Duration>,
@@ -212,17 +229,32 @@ pub fn main(args: Args) -> Outcome {
 }
 
 async fn run(args: Args) -> Outcome {
-    let told_to_stop = signals::shutdown()?;
+    let told_to_stop = signals::shutdown()?.shared();
     let tuning = Tuning::new(&args.pace, controllers::KINDS)?;
     let (logs, traces) = args.logging.begin()?;
     info!(version = env!("CARGO_PKG_VERSION"), "roadstead starts");
 
     let metrics = Arc::new(Metrics::with_build_info(env!("CARGO_PKG_VERSION")));
-    let mut manager = manager(&args, &metrics).await?;
+    let config = Config::infer()
+        .await
+        .map_err(|error| format!("no cluster to work on: {error}"))?;
+    let namespace = args.election.namespace(&config);
+    let mut manager = manager(&args, config, &metrics)?;
     register(&mut manager, &tuning, &args.operands);
 
     let (stop, stopped) = watch::channel(false);
-    let health = manager.health();
+    let webhooks = args.webhooks.start(
+        &manager,
+        &namespace,
+        &args.operands.cluster_domain,
+        &metrics,
+        told_to_stop.clone(),
+    );
+    let webhooks = webhooks.await?;
+    let health = match &webhooks {
+        Some(webhooks) => manager.health().and(webhooks.readiness()),
+        None => manager.health(),
+    };
     let mut servers = JoinSet::new();
     for (address, purpose, routes) in listeners(
         &args.listeners,
@@ -235,6 +267,10 @@ async fn run(args: Args) -> Outcome {
     }
     let outcome = manager.run(told_to_stop).await;
     stop.send_replace(true);
+    // A process that may still be asked goes on answering until everybody has noticed; one that lost its lease has to end now.
+    if let (Some(webhooks), Ok(())) = (webhooks, &outcome) {
+        webhooks.end().await;
+    }
     if tokio::time::timeout(LAST_WORDS, async { while servers.join_next().await.is_some() {} })
         .await
         .is_err()
@@ -261,13 +297,11 @@ fn register(manager: &mut Manager, tuning: &Tuning, operands: &Operands) {
     my_proxy::register(manager, settings, agents, tuning.options(my_proxy::watches::NAME));
 }
 
-async fn manager(
+fn manager(
     args: &Args,
+    config: Config,
     metrics: &Arc<Metrics>,
 ) -> Result<Manager, Box<dyn std::error::Error + Send + Sync>> {
-    let config = Config::infer()
-        .await
-        .map_err(|error| format!("no cluster to work on: {error}"))?;
     let instance = instance(args.election.pod_name.as_deref());
     let lease = lease(&args.election, &config, &instance)?;
     let leadership = if lease.is_some() {
@@ -275,6 +309,7 @@ async fn manager(
     } else {
         Leadership::unneeded()
     };
+    let operator_condition = operator_condition(args, &config);
     let runtime_metrics = RuntimeMetrics::register(metrics);
     info!(cluster = %config.cluster_url, namespaces = ?args.watch_namespace, "working on");
     let clients = Clients::connect(config, leadership, REQUEST_TIMEOUT, &runtime_metrics)?;
@@ -286,6 +321,7 @@ async fn manager(
             .cloned()
             .collect(),
         lease,
+        operator_condition,
         grace: args.grace_period,
         ..ManagerOptions::new(NAME, instance)
     };
@@ -297,14 +333,20 @@ async fn manager(
     ))
 }
 
+/// The OperatorCondition that OLM has named: it is in the operator's namespace.
+fn operator_condition(args: &Args, config: &Config) -> Option<ObjectKey> {
+    let name = args
+        .operator_condition_name
+        .as_ref()
+        .filter(|name| !name.is_empty())?;
+    Some(ObjectKey::namespaced(args.election.namespace(config), name))
+}
+
 fn lease(election: &Election, config: &Config, instance: &str) -> Result<Option<LeaseConfig>, String> {
     if !election.leader_elect {
         return Ok(None);
     }
-    let namespace = election
-        .lease_namespace
-        .clone()
-        .unwrap_or_else(|| config.default_namespace.clone());
+    let namespace = election.namespace(config);
     // A container that is started again in the same pod is another process: it must not take its predecessor's lease for its own.
     let identity = format!("{instance}_{}", nonce());
     let lease = LeaseConfig {
@@ -416,6 +458,18 @@ mod tests {
             error,
             "--backoff-base: 2s for myproxy is more than --backoff-max; accepted is at most 1s"
         );
+    }
+
+    #[test]
+    fn the_operator_condition_is_in_the_operators_namespace_and_an_empty_name_is_none() {
+        let config = Config::new("http://localhost".parse().unwrap());
+        let condition = |name: &str| {
+            let args = parse(&["--lease-namespace=operators", name]).unwrap();
+            operator_condition(&args, &config).map(|key| key.to_string())
+        };
+        let named = condition("--operator-condition-name=roadstead.v0.1.0");
+        assert_eq!(named.as_deref(), Some("operators/roadstead.v0.1.0"));
+        assert_eq!(condition("--operator-condition-name="), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::manifests::{Manifests, api_version, is_kind, name, text};
-use super::{Error, Tree, contents, csv, yaml};
+use super::{Error, Tree, contents, csv, opened, yaml};
 
 /// What a bundle is made for.
 #[derive(Debug, Clone)]
@@ -30,6 +30,7 @@ const SCORECARD_IMAGE: &str = "quay.io/operator-framework/scorecard-test:v1.42.0
 /// Any of [`Error`] that concerns manifests or channels.
 pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error> {
     check_channels(options)?;
+    let manifests = &opened::closed(manifests)?;
     csv::base(manifests)?;
     contents::check_names(manifests)?;
     let generated = csv::generate(manifests, &options.csv)?;
@@ -78,8 +79,7 @@ fn check_channels(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The object as a bundle may hold it: without a namespace (OLM gives it the operator's), without status, and a definition
-/// without `spec.conversion`, which OLM fills in from the ClusterServiceVersion's webhooks.
+/// The object as a bundle may hold it: without a namespace (OLM gives it the operator's) and without status.
 fn shipped(body: &Value) -> Value {
     let mut object = body.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -88,12 +88,34 @@ fn shipped(body: &Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("namespace");
     }
-    if is_kind(body, "apiextensions.k8s.io", "CustomResourceDefinition")
-        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-    {
-        spec.remove("conversion");
+    if is_kind(body, "apiextensions.k8s.io", "CustomResourceDefinition") {
+        leave_conversion_to_olm(&mut object);
     }
     object
+}
+
+/// Takes out `spec.conversion`, and whatever would put another authority into it. OLM fills it in from `spec.webhookdefinitions`
+/// once it has made Service and certificate. One that came with the definition would lead to a Service that is not there, and the
+/// lists with which OLM checks existing objects before it updates a definition would fail for as long as it retries.
+fn leave_conversion_to_olm(crd: &mut Value) {
+    if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("conversion");
+    }
+    let Some(metadata) = crd.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !is_injection(key));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+}
+
+/// Annotations by which cert-manager and OpenShift put an authority into a definition.
+fn is_injection(annotation: &str) -> bool {
+    annotation.starts_with("cert-manager.io/inject-")
+        || annotation == "service.beta.openshift.io/inject-cabundle"
 }
 
 /// `GROUP_PLURAL.yaml` for a definition, `NAME_VERSION_KIND.yaml` for anything else.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::descriptors::{Side, descriptors};
 use super::manifests::{Manifests, api_group, api_version, list, name, text};
 use super::permissions::Permissions;
+use super::webhooks::Webhooks;
 use super::{Error, images};
 
 /// What the manifests cannot say.
@@ -52,7 +53,11 @@ pub fn base(manifests: &Manifests) -> Result<&Value, Error> {
 /// Any of [`Error`] that concerns manifests.
 pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, Error> {
     let base = base(manifests)?;
-    let deployments = deployments(manifests, base, options)?;
+    let mut deployments = deployments(manifests, base, options)?;
+    let webhooks = Webhooks::of(manifests, base)?;
+    for deployment in &mut deployments {
+        webhooks.unmount(deployment)?;
+    }
     let accounts: BTreeSet<String> = deployments.iter().map(service_account).collect();
     let permissions = Permissions::of(manifests, &accounts)?;
 
@@ -75,9 +80,13 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, E
     }
     spec.insert("relatedImages".into(), json!(images::related(&deployments)));
     spec.insert("install".into(), install(&deployments, &permissions));
+    if !webhooks.definitions.is_empty() {
+        spec.insert("webhookdefinitions".into(), json!(webhooks.definitions));
+    }
     csv.insert("spec".into(), Value::Object(spec));
 
     let mut covered = permissions.covered;
+    covered.extend(webhooks.covered);
     covered.extend(
         accounts
             .into_iter()

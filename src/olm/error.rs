@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use semver::Version;
+use serde_json::Value;
 
 /// Why a bundle or a catalog could not be made. Each message is one line that says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -46,13 +47,12 @@ pub enum Error {
         first: PathBuf,
         second: PathBuf,
     },
-    #[error(
-        "{}: {object} needs an entry of type {needed} in spec.webhookdefinitions of the base ClusterServiceVersion, for OLM sets up webhooks from there alone", source_file.display()
-    )]
-    NoWebhookDefinition {
-        source_file: PathBuf,
-        object: String,
-        needed: &'static str,
+    #[error("{place}: {field} is {value}; {accepted}")]
+    Webhook {
+        place: String,
+        field: String,
+        value: String,
+        accepted: String,
     },
     #[error("{binding}: roleRef.kind is {kind:?}; accepted are Role and ClusterRole")]
     RoleKind { binding: String, kind: String },
@@ -60,6 +60,11 @@ pub enum Error {
         "CustomResourceDefinition {crd}, version {version}: has no OpenAPI schema to take descriptors from"
     )]
     NoSchema { crd: String, version: String },
+    #[error(
+        "CustomResourceDefinition {crd}: the annotation {} is {version:?}; it must name versions of it that are not stored, such as v1",
+        super::OPENED
+    )]
+    Opened { crd: String, version: String },
     #[error("sample {kind} {name}: {api_version} is served by none of the CustomResourceDefinitions")]
     ForeignSample {
         kind: String,
@@ -98,11 +103,28 @@ pub enum Error {
     },
     #[error("catalog: channel {channel}: the chain of replaces comes back to {entry}")]
     Cycle { channel: String, entry: String },
+    #[error("{place}: {field} is {value:?}; {accepted}")]
+    Deprecation {
+        place: String,
+        field: String,
+        value: String,
+        accepted: String,
+    },
     #[error("catalog: the default channel {channel} is none of the package's channels")]
     NoDefaultChannel { channel: String },
 }
 
 impl Error {
+    /// `value` is told as JSON, so that an empty text and a missing field are not the same.
+    pub(super) fn webhook(place: &str, field: &str, value: &Value, accepted: impl Into<String>) -> Self {
+        Self::Webhook {
+            place: place.to_owned(),
+            field: field.to_owned(),
+            value: value.to_string(),
+            accepted: accepted.into(),
+        }
+    }
+
     pub(super) fn file(verb: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::File {
             verb,

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::{Error, Tree, yaml};
 
+/// The annotation, `"true"`, of an object that is for clusters without OLM alone.
+pub const LEFT_OUT: &str = "roadstead.dev/left-out-of-bundle";
+
 /// One Kubernetes object and the file that holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
@@ -20,7 +23,8 @@ pub struct Manifest {
 pub struct Manifests(Vec<Manifest>);
 
 impl Manifests {
-    /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder. Kustomizations and documents that are no objects are left out.
+    /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder. Kustomizations, documents that are no objects and
+    /// those with the annotation [`LEFT_OUT`] are left out.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::Unreadable`], naming the file; [`Error::NoManifests`] when there is none at all.
@@ -60,7 +64,8 @@ impl Manifests {
         for body in yaml::parse::<Value>(&path.display().to_string(), text)? {
             let is_object = body.get("apiVersion").is_some() && body.get("kind").is_some();
             let is_kustomize = api_group(&body) == "kustomize.config.k8s.io";
-            if is_object && !is_kustomize {
+            let is_left_out = body["metadata"]["annotations"][LEFT_OUT] == "true";
+            if is_object && !is_kustomize && !is_left_out {
                 self.0.push(Manifest {
                     source: path.to_owned(),
                     body,
@@ -68,6 +73,21 @@ impl Manifests {
             }
         }
         Ok(())
+    }
+
+    /// The same with other bodies; where there is none the object is left out.
+    pub(super) fn map(&self, body: impl Fn(&Value) -> Option<Value>) -> Self {
+        let manifests = self.0.iter();
+        Self(
+            manifests
+                .filter_map(|manifest| {
+                    Some(Manifest {
+                        source: manifest.source.clone(),
+                        body: body(&manifest.body)?,
+                    })
+                })
+                .collect(),
+        )
     }
 
     /// All of them.

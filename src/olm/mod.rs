@@ -26,10 +26,13 @@ pub mod descriptors;
 mod error;
 pub mod images;
 pub mod manifests;
+mod opened;
 pub mod permissions;
 mod tree;
+pub mod webhooks;
 pub mod yaml;
 
 pub use error::Error;
 pub use manifests::Manifests;
+pub use opened::OPENED;
 pub use tree::{Difference, Tree};

@@ -2,10 +2,9 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
-use crate::api::my_proxy::MyProxy;
+use crate::api::my_proxy;
 use crate::controllers;
 
 /// All that packaging needs to know of a kind.
@@ -13,27 +12,27 @@ use crate::controllers;
 pub struct Kind {
     /// The definition, from the Rust type.
     pub crd: CustomResourceDefinition,
+    /// The versions that a bundle brings closed and the operator opens: those that an operator before this one did not serve. What was served stays
+    /// open, whichever version is stored.
+    pub opened: &'static [&'static str],
     /// What consoles call it.
     pub display_name: &'static str,
     /// What its controller makes: kind and API version.
     pub makes: Vec<(&'static str, &'static str)>,
     /// What its controller may do.
     pub rules: Vec<PolicyRule>,
-    /// An object to begin with.
-    pub sample: Value,
+    /// An object to begin with, for each version that is served, the one to write from now on first.
+    pub samples: Vec<Value>,
 }
 
-impl Kind {
-    /// `GROUP_VERSION_KIND.yaml` without the group's domain, as kubebuilder names it.
-    pub fn sample_file(&self) -> String {
-        let api_version = self.sample["apiVersion"].as_str().unwrap_or_default();
-        let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
-        let group = group.split('.').next().unwrap_or(group);
-        format!(
-            "{group}_{version}_{}.yaml",
-            self.crd.spec.names.singular.clone().unwrap_or_default()
-        )
-    }
+/// `GROUP_VERSION_KIND.yaml` without the group's domain, as kubebuilder names it.
+pub fn sample_file(sample: &Value) -> String {
+    let text = |field: &str| sample[field].as_str().unwrap_or_default();
+    let (group, version) = text("apiVersion")
+        .split_once('/')
+        .unwrap_or(("core", text("apiVersion")));
+    let group = group.split('.').next().unwrap_or(group);
+    format!("{group}_{version}_{}.yaml", text("kind").to_lowercase())
 }
 
 /// Every kind, in the order in which people meet them.
@@ -43,7 +42,8 @@ pub fn all() -> Vec<Kind> {
 
 fn my_proxy() -> Kind {
     Kind {
-        crd: MyProxy::crd(),
+        crd: my_proxy::definition(),
+        opened: &["v1"],
         display_name: "Proxy",
         makes: vec![
             ("ConfigMap", "v1"),
@@ -54,19 +54,26 @@ fn my_proxy() -> Kind {
             ("Service", "v1"),
         ],
         rules: controllers::my_proxy::rules(),
-        sample: json!({
-            "apiVersion": "roadstead.dev/v1alpha1",
-            "kind": "MyProxy",
-            "metadata": {"name": "web"},
-            "spec": {
-                "replicas": 2,
-                "upstreams": [{"name": "app", "servers": [{"host": "app", "port": 8080}]}],
-                "routes": [{"path": "/", "upstream": "app"}],
-                "resources": {
-                    "requests": {"cpu": "50m", "memory": "32Mi"},
-                    "limits": {"memory": "128Mi"},
-                },
-            },
-        }),
+        samples: vec![
+            my_proxy_sample("v1", "web"),
+            my_proxy_sample("v1alpha1", "web-v1alpha1"),
+        ],
     }
+}
+
+fn my_proxy_sample(version: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": format!("roadstead.dev/{version}"),
+        "kind": "MyProxy",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 2,
+            "upstreams": [{"name": "app", "servers": [{"host": "app", "port": 8080}]}],
+            "routes": [{"path": "/", "upstream": "app"}],
+            "resources": {
+                "requests": {"cpu": "50m", "memory": "32Mi"},
+                "limits": {"memory": "128Mi"},
+            },
+        },
+    })
 }

@@ -15,11 +15,13 @@ use crate::olm::catalog::{
 use crate::olm::{self, Error, Manifests, Tree, yaml};
 
 mod base;
+pub mod deprecations;
 pub mod kinds;
 mod operator;
 mod rbac;
 pub mod release;
 mod subscription;
+pub mod webhooks;
 
 /// The package's name in the catalog, and the beginning of every ClusterServiceVersion's.
 pub const PACKAGE: &str = "roadstead";
@@ -52,34 +54,45 @@ pub fn operator_image(version: impl Display) -> String {
 /// [`Error::Unwritable`]
 pub fn tree(version: &Version) -> Result<Tree, Error> {
     let mut folder = Folders::default();
-    let kinds = kinds::all();
+    let mut kinds = kinds::all();
+    for kind in &mut kinds {
+        deprecations::mark(&mut kind.crd, deprecations::TABLE, version);
+    }
 
     let mut definitions = Vec::new();
     for kind in &kinds {
         let file = format!("{}_{}.yaml", kind.crd.spec.group, kind.crd.spec.names.plural);
-        folder.file("crds", &file, &kind.crd)?;
-        // A kustomization may not reach outside its own folder, so the definition is there twice.
-        folder.file("config/crd/bases", &file, &kind.crd)?;
+        // The first by itself; the second with the operator, which converts.
+        folder.file("crds", &file, &webhooks::closed(kind))?;
+        folder.file("config/crd/bases", &file, &webhooks::with_conversion(kind))?;
         definitions.push(format!("bases/{file}"));
     }
     folder.kustomization("config/crd", json!({"resources": definitions}))?;
     folder.resources("config/rbac", &rbac::objects(&kinds)?)?;
     folder.resources("config/manager", &operator::objects(version)?)?;
-    let parts = ["../crd", "../rbac", "../manager"];
+    folder.resources("config/webhook", &webhooks::objects(&kinds)?)?;
+    folder.resources("config/certificates", &webhooks::certificates()?)?;
+    let parts = ["../crd", "../rbac", "../manager", "../webhook"];
+    let with_certificates = [&parts[..], &["../certificates"]].concat();
     folder.kustomization(
         "config/default",
-        json!({"namespace": NAMESPACE, "resources": parts}),
+        json!({"namespace": NAMESPACE, "resources": with_certificates}),
     )?;
 
     let samples: Vec<_> = kinds
         .iter()
-        .map(|kind| (kind.sample_file(), kind.sample.clone()))
+        .flat_map(|kind| &kind.samples)
+        .map(|sample| (kinds::sample_file(sample), sample.clone()))
         .collect();
     folder.resources("config/samples", &samples)?;
     let base = format!("{PACKAGE}.clusterserviceversion.yaml");
     folder.file("config/manifests/bases", &base, &base::csv(version, &kinds)?)?;
-    let parts = [format!("bases/{base}"), "../default".into(), "../samples".into()];
-    folder.kustomization("config/manifests", json!({"resources": parts}))?;
+    let base = format!("bases/{base}");
+    let parts = [&[base.as_str()], &parts[..], &["../samples"]].concat();
+    folder.kustomization(
+        "config/manifests",
+        json!({"namespace": NAMESPACE, "resources": parts}),
+    )?;
     for (file, object) in subscription::objects() {
         folder.file("config/olm", &file, &object)?;
     }

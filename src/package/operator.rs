@@ -15,7 +15,7 @@ use kube::api::ObjectMeta;
 use semver::Version;
 use serde_json::Value;
 
-use super::{NAMESPACE, NGINX_IMAGE, OPERATOR, operator_image, value};
+use super::{NAMESPACE, NGINX_IMAGE, OPERATOR, operator_image, value, webhooks};
 use crate::olm::Error;
 
 /// Health and metrics are served on one port, named so that nothing else repeats its number.
@@ -137,15 +137,14 @@ fn container(version: &Version) -> Container {
         env: Some(vec![
             variable("OPERATOR_IMAGE", &image),
             variable("RELATED_IMAGE_NGINX", NGINX_IMAGE),
+            variable("WEBHOOK_ADDRESS", &format!(":{}", webhooks::PORT)),
             field("POD_NAME", "metadata.name"),
             field("POD_NAMESPACE", "metadata.namespace"),
         ]),
-        ports: Some(vec![ContainerPort {
-            name: Some(PORT_NAME.to_owned()),
-            container_port: PORT,
-            protocol: Some("TCP".to_owned()),
-            ..Default::default()
-        }]),
+        ports: Some(vec![
+            port(PORT_NAME, PORT),
+            port(webhooks::PORT_NAME, i32::from(webhooks::PORT)),
+        ]),
         liveness_probe: Some(probe("/healthz", 20)),
         readiness_probe: Some(probe("/readyz", 5)),
         resources: Some(ResourceRequirements {
@@ -162,6 +161,15 @@ fn container(version: &Version) -> Container {
             }),
             ..Default::default()
         }),
+        ..Default::default()
+    }
+}
+
+fn port(name: &str, number: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: number,
+        protocol: Some("TCP".to_owned()),
         ..Default::default()
     }
 }

@@ -13,6 +13,8 @@ use super::{NAMESPACE, OPERATOR, value};
 use crate::olm::Error;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+/// What is healed is watched by its name.
+pub(super) const HEAL: [&str; 4] = ["get", "list", "watch", "patch"];
 const LEADER_ELECTION: &str = "roadstead-operator-leader-election";
 
 /// The files of config/rbac.
@@ -27,7 +29,7 @@ pub(super) fn objects(kinds: &[Kind]) -> Result<Vec<(String, Value)>, Error> {
             })?,
         ),
         file("role", value(&cluster_role(kinds))?),
-        file("role_binding", value(&cluster_role_binding())?),
+        file("role_binding", value(&cluster_role_binding(OPERATOR))?),
         file("leader_election_role", value(&leader_election_role())?),
         file(
             "leader_election_role_binding",
@@ -38,7 +40,8 @@ pub(super) fn objects(kinds: &[Kind]) -> Result<Vec<(String, Value)>, Error> {
 
 fn cluster_role(kinds: &[Kind]) -> ClusterRole {
     let mut rules: Vec<PolicyRule> = Vec::new();
-    for rule in kinds.iter().flat_map(|kind| kind.rules.clone()).chain([events()]) {
+    let of_kinds = kinds.iter().flat_map(|kind| kind.rules.clone());
+    for rule in of_kinds.chain([events(), definitions(kinds)]) {
         // Kinds ask for the same things; the role says each once.
         if !rules.contains(&rule) {
             rules.push(rule);
@@ -53,6 +56,15 @@ fn cluster_role(kinds: &[Kind]) -> ClusterRole {
 
 fn events() -> PolicyRule {
     rule("events.k8s.io", "events", &["create", "patch"])
+}
+
+/// Its own definitions, which it heals when they no longer lead to the webhook that converts.
+fn definitions(kinds: &[Kind]) -> PolicyRule {
+    let names = kinds.iter().filter_map(|kind| kind.crd.metadata.name.clone());
+    PolicyRule {
+        resource_names: Some(names.collect()),
+        ..rule("apiextensions.k8s.io", "customresourcedefinitions", &HEAL)
+    }
 }
 
 /// Only the operator's own Lease, which is created once, read, watched by standbys, and replaced as a whole.
@@ -72,10 +84,11 @@ fn leader_election_role() -> Role {
     }
 }
 
-fn cluster_role_binding() -> ClusterRoleBinding {
+/// Gives the operator the ClusterRole of this name.
+pub(super) fn cluster_role_binding(name: &str) -> ClusterRoleBinding {
     ClusterRoleBinding {
-        metadata: clusterwide(OPERATOR),
-        role_ref: role_ref("ClusterRole", OPERATOR),
+        metadata: clusterwide(name),
+        role_ref: role_ref("ClusterRole", name),
         subjects: Some(vec![subject()]),
     }
 }
@@ -88,7 +101,7 @@ fn leader_election_role_binding() -> RoleBinding {
     }
 }
 
-fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+pub(super) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
     PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(vec![resource.to_owned()]),
@@ -97,7 +110,7 @@ fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
     }
 }
 
-fn role_ref(kind: &str, name: &str) -> RoleRef {
+pub(super) fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef {
         api_group: GROUP.to_owned(),
         kind: kind.to_owned(),
@@ -105,7 +118,7 @@ fn role_ref(kind: &str, name: &str) -> RoleRef {
     }
 }
 
-fn subject() -> Subject {
+pub(super) fn subject() -> Subject {
     Subject {
         kind: "ServiceAccount".to_owned(),
         name: OPERATOR.to_owned(),
@@ -114,7 +127,7 @@ fn subject() -> Subject {
     }
 }
 
-fn clusterwide(name: &str) -> ObjectMeta {
+pub(super) fn clusterwide(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
         labels: Some(labels()),
@@ -122,7 +135,7 @@ fn clusterwide(name: &str) -> ObjectMeta {
     }
 }
 
-fn namespaced(name: &str) -> ObjectMeta {
+pub(super) fn namespaced(name: &str) -> ObjectMeta {
     ObjectMeta {
         namespace: Some(NAMESPACE.to_owned()),
         ..clusterwide(name)

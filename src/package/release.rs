@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use super::{PACKAGE, bundle, publish, tree};
+use super::{PACKAGE, bundle, deprecations, publish, tree};
 use crate::olm::catalog::{Catalog, default_channels};
 use crate::olm::{self, Tree};
 
@@ -73,6 +73,7 @@ pub fn prepare(root: &Path, version: &Version, channels: &[String]) -> Result<Tr
     let mut files = tree(version)?;
     files.merge(bundle(&files, version, &catalog)?);
     publish(&mut catalog, &files, &channels)?;
+    catalog.deprecate(deprecations::entries(deprecations::TABLE, &catalog)?);
     check_chain(version, &channels, &catalog)?;
     files.merge(catalog.tree(Path::new("catalog"))?);
     for (name, section) in [

@@ -54,6 +54,7 @@ fn context() -> Context {
         events: super::super::events::Events::new(client.clone(), "test", "test", clock.clone()),
         clock,
         client,
+        upgradeable: super::super::upgradeable::Upgradeable::new(None),
     }
 }
 

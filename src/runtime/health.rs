@@ -43,6 +43,16 @@ impl Health {
         }
     }
 
+    /// Ready only when `also` says so, too.
+    #[must_use]
+    pub fn and(self, also: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        let first = self.ready;
+        Self {
+            ready: Arc::new(move || first().and_then(|()| also())),
+            ..self
+        }
+    }
+
     /// Shows again and again that the task in which this is polled runs; never returns.
     pub async fn beat(&self) -> std::convert::Infallible {
         loop {

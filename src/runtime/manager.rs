@@ -1,5 +1,6 @@
 //! Puts it all together: caches first, then the lease, then the controllers.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,11 @@ use super::clock::Clock;
 use super::controller::{Controller, Runnable};
 use super::events::Events;
 use super::health::Health;
-use super::key::Object;
+use super::key::{Object, ObjectKey};
 use super::lease::{Elector, LeaseConfig, LeaseLost, Outlook};
 use super::metrics::RuntimeMetrics;
 use super::reconcile::{Context, Reconciler};
+use super::upgradeable::{Keeper, Upgradeable};
 use crate::telemetry::metrics::Metrics;
 
 /// How a manager works.
@@ -29,6 +31,8 @@ pub struct ManagerOptions {
     pub namespaces: Vec<String>,
     /// The lease to hold while working; `None` to work without one, alone.
     pub lease: Option<LeaseConfig>,
+    /// The OperatorCondition that OLM has named for this operator, if it has; it is in the operator's own namespace.
+    pub operator_condition: Option<ObjectKey>,
     /// In whose name children are applied and Events published.
     pub name: String,
     /// Which process of that name this is: the pod's name.
@@ -42,12 +46,13 @@ pub struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// Options for the operator `name`, of which this process is `instance`: all namespaces, no election, 2 minutes for the caches,
-    /// 10 s for what is under way at the end.
+    /// Options for the operator `name`, of which this process is `instance`: all namespaces, no election, no
+    /// OperatorCondition, 2 minutes for the caches, 10 s for what is under way at the end.
     pub fn new(name: impl Into<String>, instance: impl Into<String>) -> Self {
         Self {
             namespaces: Vec::new(),
             lease: None,
+            operator_condition: None,
             name: name.into(),
             instance: instance.into(),
             clock: Clock::system(),
@@ -87,6 +92,7 @@ pub struct Manager {
     controllers: Vec<Arc<dyn Runnable>>,
     health: Health,
     outlook: Outlook,
+    upgradeable: Upgradeable,
 }
 
 impl std::fmt::Debug for Manager {
@@ -127,6 +133,7 @@ impl Manager {
                 Err(missing.join("\n"))
             }
         });
+        let upgradeable = Upgradeable::new(options.operator_condition.clone());
         Self {
             clients,
             options,
@@ -137,7 +144,18 @@ impl Manager {
             controllers: Vec::new(),
             health,
             outlook,
+            upgradeable,
         }
+    }
+
+    /// The clients that it works with.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// What holds updates of this operator back; reconciles get it from their context.
+    pub fn upgradeable(&self) -> &Upgradeable {
+        &self.upgradeable
     }
 
     /// A cache of the kind `K`, filled once the manager runs.
@@ -222,12 +240,14 @@ impl Manager {
                 _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
             }
         }
+        let mut keeper = self.start_keeper();
         let mut work = self.start_controllers();
         tokio::select! {
             lost = hold(&mut elector) => return Err(lost.into()),
             () = shutdown.clone() => {}
             _ = watches.join_next(), if !watches.is_empty() => return Err(ManagerError::TaskEnded("a watch")),
             _ = work.join_next(), if !work.is_empty() => return Err(ManagerError::TaskEnded("a controller")),
+            _ = keeper.join_next() => return Err(ManagerError::TaskEnded("the keeper of the OperatorCondition")),
         }
         info!("stopping: no more work is taken");
         for controller in &self.controllers {
@@ -237,6 +257,8 @@ impl Manager {
             lost = hold(&mut elector) => return Err(lost.into()),
             drained = self.drain(&mut work) => drained,
         };
+        // What it has sent is guarded by the version that it read, so the next leader need not wait for that.
+        keeper.shutdown().await;
         match &mut elector {
             Some(elector) if drained => elector.release().await,
             Some(elector) => elector.leave(),
@@ -305,9 +327,19 @@ impl Manager {
         }
     }
 
+    fn clock(&self) -> Clock {
+        self.clients.time.clock(self.options.clock.clone())
+    }
+
+    fn start_keeper(&self) -> JoinSet<Infallible> {
+        let keeper = Keeper::new(&self.upgradeable, self.clients.fenced.clone(), self.clock());
+        let mut running = JoinSet::new();
+        running.spawn(keeper.run());
+        running
+    }
+
     fn start_controllers(&self) -> JoinSet<()> {
-        let client = self.clients.fenced.clone();
-        let clock = self.clients.time.clock(self.options.clock.clone());
+        let (client, clock) = (self.clients.fenced.clone(), self.clock());
         let context = Context {
             applier: Applier::new(client.clone(), &self.options.name, self.caches.clone()),
             events: Events::new(
@@ -318,6 +350,7 @@ impl Manager {
             ),
             clock,
             client,
+            upgradeable: self.upgradeable.clone(),
         };
         let mut work = JoinSet::new();
         for controller in &self.controllers {

@@ -12,6 +12,7 @@
 //! | [`conditions`], [`events`], [`finalizers`] | what is said of an object, and what keeps it |
 //! | [`lease`], [`client`] | who may write, and the fence that sees to it |
 //! | [`queue`], [`backoff`] | what is to be done, and when again |
+//! | [`upgradeable`] | keeps OLM from updating the operator in the middle of something dangerous |
 //! | [`health`], [`metrics`], [`admin`] | what others can see of the operator, and what they can change |
 //! | [`signals`] | when to end |
 //! | [`clock`], [`jitter`], [`key`] | small things |
@@ -46,3 +47,4 @@ pub mod reconcile;
 mod rest;
 pub mod retry;
 pub mod signals;
+pub mod upgradeable;

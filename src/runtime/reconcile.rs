@@ -11,6 +11,7 @@ use super::clock::Clock;
 use super::events::Events;
 use super::key::{Object, ObjectKey};
 use super::retry::ReconcileError;
+use super::upgradeable::Upgradeable;
 
 /// Brings the cluster to what an object asks for.
 ///
@@ -42,6 +43,7 @@ pub struct Context {
     pub(super) applier: Applier,
     pub(super) events: Events,
     pub(super) clock: Clock,
+    pub(super) upgradeable: Upgradeable,
 }
 
 impl std::fmt::Debug for Context {
@@ -65,6 +67,11 @@ impl Context {
     /// Tells people what happened.
     pub fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// Holds updates of this operator back while something is under way that they must not cut off.
+    pub fn upgradeable(&self) -> &Upgradeable {
+        &self.upgradeable
     }
 
     /// The time of day at the API server: for conditions, and to be compared with the times in objects.

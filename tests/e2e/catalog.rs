@@ -6,10 +6,11 @@
 //!
 //! | channel | first publication | second publication |
 //! | --- | --- | --- |
-//! | `stable` | 0.1.0 | 0.1.0, 0.1.1 |
-//! | `candidate` | 0.1.0, 0.1.1 | the same |
-//! | `first` | 0.1.0 | the same |
-//! | `broken` | 0.1.0, 0.1.2, whose operator image does not exist | the same |
+//! | `stable` | 0.2.0 | 0.2.0, 0.2.1 |
+//! | `candidate` | 0.2.0, 0.2.1 | the same |
+//! | `first` | 0.2.0 | the same |
+//! | `broken` | 0.2.0, 0.2.2, whose operator image does not exist | the same |
+//! | `released` | 0.1.0 as it was released, 0.2.0 | the same |
 //!
 //! Beside the package `roadstead` it holds `roadstead-greeter`, the sample operator, whose one version is in every channel of its own.
 

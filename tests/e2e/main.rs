@@ -7,6 +7,7 @@
 //!
 //! It has its own `main` in place of libtest, for one runtime, that order, and a time for each scenario.
 
+mod author;
 mod catalog;
 mod explain;
 // Shared with the tests of the agent in the pods, which use all of it

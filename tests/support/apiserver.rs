@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -23,7 +24,7 @@ const TOKEN: &str = "for-tests-on-loopback-only";
 pub struct ApiServer {
     /// Where its programs are.
     assets: PathBuf,
-    folder: tempfile::TempDir,
+    folder: PathBuf,
     url: String,
     controllers: OnceLock<()>,
 }
@@ -52,10 +53,11 @@ impl ApiServer {
 
     /// A kubeconfig of it, for other processes.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
+        self.folder.join("kubeconfig")
     }
 
     /// Makes a namespace of this name, which no other test may use.
+    #[allow(dead_code, reason = "each test binary uses what it needs of this")]
     pub async fn namespace(&self, name: &str) -> String {
         let namespace = Namespace {
             metadata: ObjectMeta {
@@ -127,7 +129,7 @@ impl ApiServer {
                 format!("--kubeconfig={}", self.kubeconfig().display()),
                 "--bind-address=127.0.0.1".to_owned(),
                 format!("--secure-port={port}"),
-                format!("--cert-dir={}", self.folder.path().join("controllers").display()),
+                format!("--cert-dir={}", self.folder.join("controllers").display()),
                 "--leader-elect=false".to_owned(),
                 "--use-service-account-credentials=false".to_owned(),
                 "--controllers=deployment-controller,replicaset-controller,job-controller,disruption-controller,garbage-collector-controller"
@@ -136,18 +138,19 @@ impl ApiServer {
                 "--kube-api-qps=200".to_owned(),
                 "--kube-api-burst=400".to_owned(),
             ];
-            keep(&program, &flags, self.folder.path());
-            wait_for(&program, &format!("https://127.0.0.1:{port}"), "/healthz", self.folder.path());
+            keep(&program, &flags, &self.folder);
+            wait_for(&program, &format!("https://127.0.0.1:{port}"), "/healthz", &self.folder);
         });
     }
 
     fn start() -> Self {
         let assets = assets();
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary folder").keep();
+        remove_at_the_end(&folder);
         let [etcd_port, peer_port, port] = free_ports();
         let etcd = format!("http://127.0.0.1:{etcd_port}");
         let peer = format!("http://127.0.0.1:{peer_port}");
-        let path = |name: &str| folder.path().join(name).display().to_string();
+        let path = |name: &str| folder.join(name).display().to_string();
         let flags = [
             format!("--data-dir={}", path("etcd")),
             format!("--listen-client-urls={etcd}"),
@@ -158,10 +161,10 @@ impl ApiServer {
             // Nothing here has to survive.
             "--unsafe-no-fsync".to_owned(),
         ];
-        keep(&assets.join("etcd"), &flags, folder.path());
+        keep(&assets.join("etcd"), &flags, &folder);
 
         std::fs::write(
-            folder.path().join("tokens.csv"),
+            folder.join("tokens.csv"),
             format!("{TOKEN},test,test,system:masters\n"),
         )
         .expect("tokens");
@@ -181,7 +184,7 @@ impl ApiServer {
             "--disable-admission-plugins=ServiceAccount".to_owned(),
         ];
         let program = assets.join("kube-apiserver");
-        keep(&program, &flags, folder.path());
+        keep(&program, &flags, &folder);
 
         let server = Self {
             assets,
@@ -190,7 +193,7 @@ impl ApiServer {
             controllers: OnceLock::new(),
         };
         server.write_kubeconfig();
-        wait_for(&program, &server.url, "/readyz", server.folder.path());
+        wait_for(&program, &server.url, "/readyz", &server.folder);
         server
     }
 
@@ -324,6 +327,21 @@ fn keep(program: &Path, flags: &[String], folder: &Path) {
         .recv()
         .expect("the keeper")
         .expect("setpriv, of util-linux, starts");
+}
+
+/// Removes the folder when this process has ended, however it ends: what etcd has written would fill the disk, run by run. The end is noticed by an
+/// input that is closed.
+fn remove_at_the_end(folder: &Path) {
+    let sweeper = Command::new("sh")
+        .args(["-c", "cat; sleep 1; rm -rf -- \"$0\""])
+        .arg(folder)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("sh starts");
+    std::mem::forget(sweeper);
 }
 
 /// Ports that were free a moment ago. All are held until the last is found, so that they differ.

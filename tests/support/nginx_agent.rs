@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::{HeaderMap, Uri};
-use roadstead::api::my_proxy::{MyProxy, in_v1, validate};
+use roadstead::api::my_proxy::{MyProxy, validate_stored};
 use roadstead::controllers::my_proxy::desired::config::render;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub fn render_spec(spec: Value) -> String {
         "metadata": {"name": "edge", "namespace": "shop"}, "spec": spec,
     });
     let proxy: MyProxy = serde_json::from_value(object).unwrap();
-    render(&validate(&in_v1(&proxy).unwrap()).unwrap(), "cluster.local")
+    render(&validate_stored(&proxy).unwrap().unwrap(), "cluster.local")
 }
 
 /// The agent with its nginx, in a folder of its own.

@@ -103,31 +103,31 @@ fn pairs<'a>(schema: &Value, full: &'a [Value], back: &'a [Value]) -> Option<Vec
 }
 
 /// Puts back what is lost where nobody has changed it since.
-pub(super) fn restore(target: &mut Value, losses: &[Loss]) {
-    for loss in losses {
-        put_back(target, &loss.at, loss);
+pub(super) fn restore(target: &mut Value, losses: Vec<Loss>) {
+    for Loss { at, is, left } in losses {
+        put_back(target, &at, is, left.as_ref());
     }
 }
 
-fn put_back(target: &mut Value, at: &[Step], loss: &Loss) {
+fn put_back(target: &mut Value, at: &[Step], is: Option<Value>, left: Option<&Value>) {
     match (at, target) {
         ([Step::Field(field)], Value::Object(fields)) => {
-            if fields.get(field) != loss.left.as_ref() {
+            if fields.get(field) != left {
                 return;
             }
-            match &loss.is {
-                Some(value) => fields.insert(field.clone(), value.clone()),
+            match is {
+                Some(value) => fields.insert(field.clone(), value),
                 None => fields.remove(field),
             };
         }
         ([Step::Field(field), rest @ ..], Value::Object(fields)) => {
             if let Some(inner) = fields.get_mut(field) {
-                put_back(inner, rest, loss);
+                put_back(inner, rest, is, left);
             }
         }
         ([Step::Element(key), rest @ ..], Value::Array(elements)) => {
             if let Some(element) = find(elements, key) {
-                put_back(element, rest, loss);
+                put_back(element, rest, is, left);
             }
         }
         _ => {}
@@ -214,13 +214,13 @@ mod tests {
             let text = serde_json::to_string(&lost).unwrap();
             let read: Vec<Loss> = serde_json::from_str(&text).unwrap();
             let mut restored = back.clone();
-            restore(&mut restored, &read);
+            restore(&mut restored, read);
             prop_assert_eq!(restored, full);
         }
 
         #[test]
         fn what_is_put_back_into_something_else_never_panics(full in object(), back in object(), other in object()) {
-            restore(&mut other.clone(), &losses(&schema(), &full, &back));
+            restore(&mut other.clone(), losses(&schema(), &full, &back));
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let back = json!({"a": "poor", "list": [{"name": "x", "a": 1}, {"name": "y"}]});
         let lost = losses(&schema(), &full, &back);
         let mut changed = json!({"a": "other", "list": [{"name": "z"}, {"name": "x", "a": 5}]});
-        restore(&mut changed, &lost);
+        restore(&mut changed, lost);
         let expected = json!({"a": "other", "list": [{"name": "z"}, {"name": "x", "a": 5, "b": 2}]});
         assert_eq!(
             changed, expected,

@@ -13,15 +13,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::cost::{MAX_OBJECT, cost};
 use losses::{Loss, losses, restore};
 
 /// The annotation that holds what the present version of an object cannot say, by the version that can.
 pub const KEPT: &str = "roadstead.dev/kept";
 
+/// What the annotation may take to read, in bytes, by [`cost`]. All of an object may be in it, and with each place the way there.
+const MAX_KEPT: usize = MAX_OBJECT + MAX_OBJECT / 2;
+/// What is lost of one version: a little less, for around it there is the version's name.
+const MAX_LOST: usize = MAX_KEPT - (1 << 10);
+
 /// How a kind gets from one version into another. The parts are as they are in the API server.
 pub trait Versions: Send + Sync {
+    /// The API group of the kind.
+    fn group(&self) -> &str;
+
     /// What the kind is called.
     fn kind(&self) -> &str;
+
+    /// What the kind is called in paths.
+    fn plural(&self) -> &str;
 
     /// The names of its versions.
     fn names(&self) -> [&str; 2];
@@ -57,7 +69,9 @@ pub struct TwoVersions<E, L, F, M> {
 /// What is known of one version.
 #[derive(Debug)]
 struct Definition {
+    group: String,
     kind: String,
+    plural: String,
     version: String,
     schema: Value,
 }
@@ -69,7 +83,9 @@ impl Definition {
         let version = versions.next();
         let schema = version.as_ref().and_then(|version| version.schema.as_ref());
         Self {
+            group: crd.group,
             kind: crd.names.kind,
+            plural: crd.names.plural,
             schema: json!(schema.and_then(|schema| schema.open_api_v3_schema.as_ref())),
             version: version.map(|version| version.name).unwrap_or_default(),
         }
@@ -92,8 +108,16 @@ impl<E, L, F, M> TwoVersions<E, L, F, M> {
 }
 
 impl<E: Part, L: Part, F: Part, M: Part> Versions for TwoVersions<E, L, F, M> {
+    fn group(&self) -> &str {
+        &self.late.group
+    }
+
     fn kind(&self) -> &str {
         &self.late.kind
+    }
+
+    fn plural(&self) -> &str {
+        &self.late.plural
     }
 
     fn names(&self) -> [&str; 2] {
@@ -156,12 +180,26 @@ pub enum ConversionError {
         /// What does not fit.
         source: serde_json::Error,
     },
+    /// Another version can say so little of it that what is kept could not be read back.
+    #[error(
+        "{kind} {name} says too much that {version} cannot: to keep that takes about {cost} bytes of memory; it must take at most {MAX_LOST}"
+    )]
+    TooDear {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// The version that cannot say it.
+        version: String,
+        /// What it takes.
+        cost: usize,
+    },
 }
 
 /// Gives `object` in the version `to` of its group, as `v1`.
 ///
 /// # Errors
-/// When its kind or one of the versions is not known, or when it does not fit its schema.
+/// When its kind or one of the versions is not known, when it does not fit its schema, or when too much would be lost to be kept.
 pub fn convert(kinds: &[&dyn Versions], object: Value, to: &str) -> Result<Value, ConversionError> {
     let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let kind = text("kind");
@@ -172,22 +210,16 @@ pub fn convert(kinds: &[&dyn Versions], object: Value, to: &str) -> Result<Value
     let api_version = text("apiVersion");
     let (group, from) = api_version.split_once('/').unwrap_or(("", &api_version));
     for version in [from, to] {
-        if !known.names().contains(&version) {
-            return Err(unknown(
-                "apiVersion",
-                format!("{group}/{version}"),
-                &known.names(),
-            ));
+        if group != known.group() || !known.names().contains(&version) {
+            let names = known.names().map(|name| format!("{}/{name}", known.group()));
+            let names = names.each_ref().map(String::as_str);
+            return Err(unknown("apiVersion", format!("{group}/{version}"), &names));
         }
     }
     if from == to {
         return Ok(object);
     }
-    turn(*known, &object, group, from, to).map_err(|source| ConversionError::Malformed {
-        kind,
-        name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        source,
-    })
+    turn(*known, object, from, to)
 }
 
 fn unknown(field: &'static str, value: String, known: &[&str]) -> ConversionError {
@@ -199,55 +231,79 @@ fn unknown(field: &'static str, value: String, known: &[&str]) -> ConversionErro
     }
 }
 
-fn turn(
-    known: &dyn Versions,
-    object: &Value,
-    group: &str,
-    from: &str,
-    to: &str,
-) -> Result<Value, serde_json::Error> {
-    let mut metadata = object["metadata"].clone();
+fn turn(known: &dyn Versions, mut object: Value, from: &str, to: &str) -> Result<Value, ConversionError> {
+    let mut metadata = strip(&mut object);
+    let kind = || known.kind().to_owned();
+    let name = metadata["name"].as_str().unwrap_or_default().to_owned();
+    let malformed = |source| ConversionError::Malformed {
+        kind: kind(),
+        name: name.clone(),
+        source,
+    };
     let mut kept = take_kept(&mut metadata);
-    let plain = known.turn(object, from)?;
-    let (mut turned, back) = match kept
-        .remove(to)
-        .and_then(|losses| restored(known, &plain, to, &losses))
-    {
+    let plain = || known.turn(&object, from).map_err(malformed);
+    let restored = match kept.remove(to) {
+        Some(losses) => restored(known, plain()?, &object, [from, to], losses),
+        None => None,
+    };
+    let (mut turned, lost) = match restored {
         Some(both) => both,
         None => {
-            let back = known.turn(&plain, to)?;
-            (plain, back)
+            let plain = plain()?;
+            let back = known.turn(&plain, to).map_err(malformed)?;
+            let lost = losses(known.schema(from), &object, &back);
+            let cost = cost_of(&lost).map_err(malformed)?;
+            if cost > MAX_LOST {
+                return Err(ConversionError::TooDear {
+                    kind: kind(),
+                    name,
+                    version: to.to_owned(),
+                    cost,
+                });
+            }
+            (plain, lost)
         }
     };
-    let lost = losses(known.schema(from), &parts(object), &back);
     if !lost.is_empty() {
         kept.insert(from.to_owned(), lost);
     }
-    put_kept(&mut metadata, &kept)?;
+    put_kept(&mut metadata, kept, from).map_err(malformed)?;
     if let Some(fields) = turned.as_object_mut() {
-        fields.insert("apiVersion".to_owned(), format!("{group}/{to}").into());
+        fields.insert("apiVersion".to_owned(), format!("{}/{to}", known.group()).into());
         fields.insert("kind".to_owned(), known.kind().into());
         fields.insert("metadata".to_owned(), metadata);
     }
     Ok(turned)
 }
 
-/// An object with what was kept for it, and what becomes of that on the way back. Nothing if that does not fit the schema: somebody has spoilt what
-/// was kept, and one object that failed would fail the list that it is in.
-fn restored(known: &dyn Versions, plain: &Value, version: &str, losses: &[Loss]) -> Option<(Value, Value)> {
-    let mut full = plain.clone();
-    restore(&mut full, losses);
-    let back = known.turn(&full, version).ok()?;
-    Some((full, back))
+/// Leaves of an object what its versions say each in its own way, and gives its metadata.
+fn strip(object: &mut Value) -> Value {
+    let Some(fields) = object.as_object_mut() else {
+        return Value::Null;
+    };
+    fields.remove("apiVersion");
+    fields.remove("kind");
+    fields.remove("metadata").unwrap_or_default()
 }
 
-/// The object without what all versions share.
-fn parts(object: &Value) -> Value {
-    let fields = object.as_object().into_iter().flatten();
-    let own = fields.filter(|(field, _)| !["apiVersion", "kind", "metadata"].contains(&field.as_str()));
-    own.map(|(field, value)| (field.clone(), value.clone()))
-        .collect::<Map<_, _>>()
-        .into()
+/// An object with what was kept for it, and what of `object` is lost in that. Nothing if it does not fit the schema, or if too much would be lost:
+/// somebody has spoilt what was kept, and one object that failed would fail the list that it is in.
+fn restored(
+    known: &dyn Versions,
+    plain: Value,
+    object: &Value,
+    [from, to]: [&str; 2],
+    kept: Vec<Loss>,
+) -> Option<(Value, Vec<Loss>)> {
+    let mut full = plain;
+    restore(&mut full, kept);
+    let back = known.turn(&full, to).ok()?;
+    let lost = losses(known.schema(from), object, &back);
+    (cost_of(&lost).ok()? <= MAX_LOST).then_some((full, lost))
+}
+
+fn cost_of(lost: &[Loss]) -> Result<usize, serde_json::Error> {
+    Ok(cost(&serde_json::to_string(lost)?))
 }
 
 /// Has `new` keep what `old` kept, if both are of the same version and whoever wrote `new` has left that out, as a client does that replaces an
@@ -262,12 +318,14 @@ pub fn carry_over(old: &Value, new: &mut Value) -> bool {
     true
 }
 
-/// What was kept for each version. An annotation that cannot be read stays where it is: a single object that fails would fail the list that it is in.
+/// What was kept for each version. An annotation that cannot be read, or would take more memory than anything that conversion writes, stays where
+/// it is: a single object that fails would fail the list that it is in.
 fn take_kept(metadata: &mut Value) -> BTreeMap<String, Vec<Loss>> {
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
         return BTreeMap::new();
     };
     let text = annotations.get(KEPT).and_then(Value::as_str);
+    let text = text.filter(|text| cost(text) <= MAX_KEPT);
     let Some(kept) = text.and_then(|text| serde_json::from_str(text).ok()) else {
         return BTreeMap::new();
     };
@@ -280,11 +338,20 @@ fn take_kept(metadata: &mut Value) -> BTreeMap<String, Vec<Loss>> {
     kept
 }
 
-fn put_kept(metadata: &mut Value, kept: &BTreeMap<String, Vec<Loss>>) -> Result<(), serde_json::Error> {
-    if kept.is_empty() {
-        return Ok(());
+/// Keeps what is lost of this version, and what there is of others if both can be read back.
+fn put_kept(
+    metadata: &mut Value,
+    mut kept: BTreeMap<String, Vec<Loss>>,
+    version: &str,
+) -> Result<(), serde_json::Error> {
+    let mut text = serde_json::to_string(&kept)?;
+    if cost(&text) > MAX_KEPT {
+        kept.retain(|other, _| other == version);
+        text = serde_json::to_string(&kept)?;
     }
-    annotate(metadata, serde_json::to_string(kept)?.into());
+    if !kept.is_empty() {
+        annotate(metadata, text.into());
+    }
     Ok(())
 }
 

@@ -145,10 +145,74 @@ fn an_annotation_that_somebody_has_spoilt_fails_no_list(#[case] text: &str) {
     assert_eq!(turned(&early, "v1")["spec"], json!({"replicas": 2}));
 }
 
+/// Some 200 bytes of memory for each byte of text.
+fn dear(count: usize) -> Value {
+    vec![json!({"": 0}); count].into()
+}
+
+#[test]
+fn an_annotation_that_is_too_dear_to_read_is_left_alone() {
+    let text = json!({"v1": [{"at": ["spec", "novel"], "is": dear(10_000)}, {"at": ["spec", "paused"], "is": true}]});
+    let mut early = object("v1alpha1", json!({"replicas": 2}));
+    early["metadata"]["annotations"] = json!({KEPT: text.to_string()});
+    let late = turned(&early, "v1");
+    assert_eq!(late["spec"], json!({"replicas": 2}));
+    assert_eq!(late["metadata"], early["metadata"]);
+}
+
+/// One place of another shape in each server: no list of them is keyed, so each is kept as it is and as v1alpha1 leaves it.
+#[test]
+fn what_conversion_keeps_of_the_dearest_object_can_be_read_back() {
+    let server = json!({"host": "a".repeat(253), "port": 1, "weight": 1, "novel": 1});
+    let upstreams: Vec<_> = (0..64)
+        .map(|at| json!({"name": format!("upstream-{at}"), "servers": vec![server.clone(); 16]}))
+        .collect();
+    let late = object(
+        "v1",
+        json!({"replicas": 2, "upstreams": upstreams, "paused": true}),
+    );
+    assert!(cost(&late.to_string()) > MAX_OBJECT / 2);
+    assert_eq!(turned(&turned(&late, "v1alpha1"), "v1"), late);
+    let whole = (MAX_OBJECT - 1000) / cost("{\"\":0},");
+    let late = object("v1", json!({"replicas": 2, "novel": dear(whole)}));
+    assert_eq!(turned(&turned(&late, "v1alpha1"), "v1"), late);
+}
+
+/// As each is within the limit, but not what would have to be kept of the object because of it.
+#[test]
+fn an_annotation_that_makes_an_object_too_dear_fails_no_list() {
+    let limits: Map<_, _> = (0..12_000).map(|at| (format!("{at}"), json!("1"))).collect();
+    let spec = json!({"replicas": 2, "resources": {"limits": {"cpu": "1"}}});
+    let mut early = object("v1alpha1", spec.clone());
+    let text =
+        json!({"v1": [{"at": ["spec", "resources"], "is": {"limits": limits}, "left": spec["resources"]}]})
+            .to_string();
+    assert!(cost(&text) < MAX_KEPT);
+    early["spec"]["novel"] = dear(3000);
+    early["metadata"]["annotations"] = json!({KEPT: text});
+    assert_eq!(turned(&early, "v1")["spec"], spec);
+    let foreign = json!({"v9": [{"at": ["spec", "x"], "is": dear(5000)}]}).to_string();
+    early["metadata"]["annotations"] = json!({KEPT: foreign});
+    assert_eq!(turned(&turned(&early, "v1"), "v1alpha1")["spec"], early["spec"]);
+}
+
+#[test]
+fn what_could_not_be_read_back_is_not_lost_silently() {
+    let late = object("v1", json!({"replicas": 2, "novel": dear(10_000)}));
+    let error = convert(&[&my_proxy::versions()], late, "v1alpha1").unwrap_err();
+    let (told, most) = (error.to_string(), format!("at most {MAX_LOST}"));
+    assert!(
+        told.starts_with("MyProxy edge says too much that v1alpha1 cannot"),
+        "{told}"
+    );
+    assert!(told.ends_with(&most), "{told}");
+}
+
 #[rstest]
 #[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "Pod"}), "v1", "kind is \"Pod\"; it must be one of MyProxy")]
-#[case(json!({"apiVersion": "roadstead.dev/v2", "kind": "MyProxy"}), "v1", "apiVersion is \"roadstead.dev/v2\"; it must be one of v1alpha1, v1")]
-#[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy"}), "v3", "apiVersion is \"roadstead.dev/v3\"; it must be one of v1alpha1, v1")]
+#[case(json!({"apiVersion": "roadstead.dev/v2", "kind": "MyProxy"}), "v1", "apiVersion is \"roadstead.dev/v2\"; it must be one of roadstead.dev/v1alpha1, roadstead.dev/v1")]
+#[case(json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy"}), "v3", "apiVersion is \"roadstead.dev/v3\"; it must be one of roadstead.dev/v1alpha1, roadstead.dev/v1")]
+#[case(json!({"apiVersion": "example.com/v1", "kind": "MyProxy"}), "v1", "apiVersion is \"example.com/v1\"; it must be one of roadstead.dev/v1alpha1, roadstead.dev/v1")]
 #[case(
     json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": "a"}, "spec": {"replicas": "two"}}), "v1alpha1",
     "MyProxy a does not fit its schema: invalid type: string \"two\", expected i32"

@@ -1,12 +1,7 @@
 //! From v1alpha1 to v1 and back. What v1alpha1 cannot say, [`crate::api::conversion`] keeps.
 
-use std::sync::LazyLock;
-
-use kube::ResourceExt;
-use serde_json::json;
-
 use super::{v1, v1alpha1};
-use crate::api::conversion::{ConversionError, TwoVersions, Versions, Ways, convert};
+use crate::api::conversion::{TwoVersions, Versions, Ways};
 
 /// Both versions.
 pub fn versions() -> impl Versions {
@@ -19,20 +14,6 @@ pub fn versions() -> impl Versions {
         back: status_to_v1alpha1,
     };
     TwoVersions::new::<v1alpha1::MyProxy, v1::MyProxy>(spec, status)
-}
-
-/// An object of v1alpha1 as v1 says it, with what was kept for v1.
-///
-/// # Errors
-/// Never of an object that an API server has admitted.
-pub fn in_v1(proxy: &v1alpha1::MyProxy) -> Result<v1::MyProxy, ConversionError> {
-    static KNOWN: LazyLock<Box<dyn Versions>> = LazyLock::new(|| Box::new(versions()));
-    let late = convert(&[&**KNOWN], json!(proxy), "v1")?;
-    serde_json::from_value(late).map_err(|source| ConversionError::Malformed {
-        kind: "MyProxy".to_owned(),
-        name: proxy.name_any(),
-        source,
-    })
 }
 
 /// What v1alpha1 asks for, in v1.

@@ -5,10 +5,12 @@
 
 mod convert;
 mod limits;
+mod served;
 pub mod v1;
 pub mod v1alpha1;
 mod validate;
 
 pub use convert::{status_to_v1, status_to_v1alpha1, to_v1, to_v1alpha1, versions};
 pub use limits::{MAX_NAME, OPERATOR_USER};
+pub use served::served;
 pub use validate::{ValidRedisCluster, validate, validate_update};

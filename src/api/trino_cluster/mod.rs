@@ -6,6 +6,7 @@
 mod convert;
 mod limits;
 mod overrides;
+mod served;
 pub mod v1;
 pub mod v1alpha1;
 mod validate;
@@ -13,4 +14,5 @@ mod validate;
 pub use convert::{status_to_v1, status_to_v1alpha1, to_v1, to_v1alpha1, versions};
 pub use limits::{DEFAULT_MEMORY, MAX_NAME};
 pub use overrides::ConfigOverrides;
+pub use served::served;
 pub use validate::{ValidRole, ValidTrinoCluster, validate, validate_update};

@@ -23,7 +23,7 @@ use super::status::{Seen, compute, knows_of_silence};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::my_proxy::agent::config_hash;
-use crate::api::my_proxy::{MyProxy, in_v1, validate};
+use crate::api::my_proxy::{MyProxy, validate_stored};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::finalizers::{self, FinalizerState};
 use crate::runtime::key::ObjectKey;
@@ -81,7 +81,7 @@ impl MyProxyReconciler {
 
     async fn bring_about(&self, proxy: &MyProxy, context: &Context) -> Result<Next, Error> {
         let observed = self.caches.observe(proxy);
-        let valid = validate(&in_v1(proxy)?);
+        let valid = validate_stored(proxy)?;
         let reference = proxy.controller_owner_ref(&()).ok_or(Error::NoUid)?;
         let planned = valid.as_ref().ok().map(|valid| {
             let owner = Owner {

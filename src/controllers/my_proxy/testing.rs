@@ -17,7 +17,7 @@ use super::loaded::Loaded;
 use super::observe::Observed;
 use super::plan::{Intent, Plan, plan};
 use super::status::{Seen, compute};
-use crate::api::my_proxy::{MyProxy, MyProxyStatus, ValidProxy, in_v1, validate};
+use crate::api::my_proxy::{MyProxy, MyProxyStatus, ValidProxy, validate_stored};
 
 pub fn proxy(name: &str, spec: Value) -> MyProxy {
     let object = json!({
@@ -28,7 +28,9 @@ pub fn proxy(name: &str, spec: Value) -> MyProxy {
 }
 
 pub fn valid(proxy: &MyProxy) -> ValidProxy {
-    validate(&in_v1(proxy).expect("an object of this version")).expect("the test's spec is valid")
+    validate_stored(proxy)
+        .expect("an object of this version")
+        .expect("the test's spec is valid")
 }
 
 pub fn owner_of<'a>(proxy: &MyProxy, valid: &'a ValidProxy) -> Owner<'a> {

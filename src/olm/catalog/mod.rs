@@ -9,9 +9,13 @@ use serde_json::{Map, Value, json};
 use super::{Error, Tree, bundle, yaml};
 
 mod chain;
+pub mod deprecations;
 mod render;
+mod served;
 
+use deprecations::Deprecations;
 pub use render::Rendered;
+pub use served::Dropped;
 
 /// `olm.package`: the name, and the channel that a Subscription gets when it names none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,7 +118,9 @@ pub struct Catalog {
     package: Option<Package>,
     channels: Vec<Channel>,
     bundles: Vec<Bundle>,
-    /// Blobs of other schemas, such as `olm.deprecations`, which are kept as they are.
+    /// One, or none.
+    deprecations: Vec<Deprecations>,
+    /// Blobs of other schemas, which are kept as they are.
     others: Vec<Value>,
 }
 
@@ -126,6 +132,7 @@ impl Catalog {
             package: None,
             channels: Vec::new(),
             bundles: Vec::new(),
+            deprecations: Vec::new(),
             others: Vec::new(),
         }
     }
@@ -160,6 +167,9 @@ impl Catalog {
                 Some("olm.bundle") => catalog
                     .bundles
                     .push(serde_json::from_value(blob).map_err(unreadable)?),
+                Some(deprecations::SCHEMA) => catalog
+                    .deprecations
+                    .push(serde_json::from_value(blob).map_err(unreadable)?),
                 _ => catalog.others.push(blob),
             }
         }
@@ -182,7 +192,7 @@ impl Catalog {
         Ok(tree)
     }
 
-    /// Package, channels in the order in which they were made, bundles by version, other blobs.
+    /// Package, channels in the order in which they were made, bundles by version, deprecations, other blobs.
     fn text(&self) -> Result<String, Error> {
         let mut blobs = Vec::new();
         let unwritable = |error: serde_json::Error| Error::Unwritable(error.to_string());
@@ -194,6 +204,9 @@ impl Catalog {
         }
         for bundle in &self.bundles {
             blobs.push(serde_json::to_value(bundle).map_err(unwritable)?);
+        }
+        for deprecations in &self.deprecations {
+            blobs.push(serde_json::to_value(deprecations).map_err(unwritable)?);
         }
         blobs.extend(self.others.iter().cloned());
         yaml::documents(blobs)
@@ -329,9 +342,19 @@ impl Catalog {
         }
     }
 
+    /// The package's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The bundle of a version.
     pub fn bundle(&self, name: &str) -> Option<&Bundle> {
         self.bundles.iter().find(|bundle| bundle.name == name)
+    }
+
+    /// The names of the bundles, lowest version first.
+    pub fn bundle_names(&self) -> impl Iterator<Item = &str> {
+        self.bundles.iter().map(|bundle| bundle.name.as_str())
     }
 
     /// The channel of a name.
@@ -344,12 +367,13 @@ impl Catalog {
         self.channels.iter().map(|channel| channel.name.as_str())
     }
 
-    /// Checks that every channel upgrades everybody in it to its one head.
+    /// Checks that every channel upgrades everybody in it to its one head, and that what is deprecated is there.
     ///
     /// # Errors
     /// [`Error::NoDefaultChannel`], [`Error::EmptyChannel`], [`Error::NoSuchBundle`], [`Error::Heads`], [`Error::Stranded`],
-    /// [`Error::Cycle`]
+    /// [`Error::Cycle`], [`Error::Deprecation`]
     pub fn check(&self) -> Result<(), Error> {
+        self.check_deprecations()?;
         for channel in &self.channels {
             channel.check(&|name| self.bundle(name).is_some())?;
         }

@@ -1,7 +1,7 @@
 //! The clients of the API server.
 //!
-//! Two of them, which share nothing: one for everything, whose writes are refused once the lease is not renewed in time, and one
-//! for the lease alone, so that no backlog of the first can ever delay a renewal.
+//! They share nothing: one for everything, whose writes are refused once the lease is not renewed in time; one for the lease alone, so that
+//! no backlog of the first can ever delay a renewal; and one for the little that every replica does.
 //!
 //! kube's own retry is off: a write sent again behind the caller's back could pass a deadline that the caller has checked.
 //!
@@ -41,6 +41,8 @@ pub struct Clients {
     pub fenced: Client,
     /// For the lease alone.
     pub lease: Client,
+    /// For what every replica does, whoever leads: only for writes that follow from the very version of an object that they name.
+    pub unfenced: Client,
     /// What the fence goes by.
     pub leadership: Leadership,
     /// What time it is at the API server, by its answers.
@@ -82,6 +84,7 @@ impl Clients {
         Ok(Self {
             fenced: build(Some(leadership.clone()))?,
             lease: build(None)?,
+            unfenced: build(None)?,
             leadership,
             time,
         })
@@ -106,6 +109,7 @@ impl Clients {
         Self {
             fenced: build(Some(leadership.clone())),
             lease: build(None),
+            unfenced: build(None),
             leadership,
             time,
         }

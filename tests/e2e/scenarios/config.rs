@@ -57,7 +57,7 @@ async fn good_secret(proxy: &Proxy<'_>, name: &str) -> Outcome {
 pub async fn a_refused_configuration_keeps_the_last_good_one_serving_and_names_the_reason(
     world: Arc<World>,
 ) -> Outcome {
-    olm::installed(&world, "0.1.0").await?;
+    olm::installed(&world, "0.2.0").await?;
     let proxy = Proxy::serving(&world, "config").await?;
     tls_secret(&proxy, "broken", BROKEN, "no key").await?;
     good_secret(&proxy, "good").await?;
@@ -110,7 +110,7 @@ pub async fn a_refused_configuration_keeps_the_last_good_one_serving_and_names_t
 pub async fn a_new_proxy_with_a_refused_configuration_starts_no_pod_until_it_is_mended(
     world: Arc<World>,
 ) -> Outcome {
-    olm::installed(&world, "0.1.0").await?;
+    olm::installed(&world, "0.2.0").await?;
     let proxy = Proxy::prepare(&world, "refused").await?;
     tls_secret(&proxy, "broken", BROKEN, "no key").await?;
     proxy.apply(json!({"tls_secret": "broken"})).await?;
@@ -133,7 +133,7 @@ pub async fn a_new_proxy_with_a_refused_configuration_starts_no_pod_until_it_is_
 }
 
 pub async fn what_the_api_refuses_never_reaches_the_operator(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.1.0").await?;
+    olm::installed(&world, "0.2.0").await?;
     let proxy = Proxy::prepare(&world, "refusals").await?;
     for (spec, wanted) in [
         (

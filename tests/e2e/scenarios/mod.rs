@@ -11,6 +11,7 @@ mod serving;
 mod status;
 mod uninstall;
 mod upgrade;
+mod versions;
 mod without_olm;
 
 /// Those that share an installation stand together; what was measured over all of them comes last.
@@ -29,6 +30,10 @@ pub const ALL: &[Scenario] = &[
     scenario!(install::starting_csv_and_manual_approval_wait_for_the_user),
     scenario!(upgrade::a_switch_to_another_channel_upgrades),
     scenario!(upgrade::an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_work_and_says_so),
+    scenario!(versions::an_upgrade_from_0_1_0_loses_nothing_and_serves_both_versions),
+    scenario!(versions::a_list_of_a_thousand_is_converted),
+    scenario!(versions::what_leads_to_the_webhook_is_put_right),
+    scenario!(versions::while_olm_is_held_in_the_window_v1_is_closed_and_nothing_is_lost),
     scenario!(greeter::a_second_package_installs_the_sample_operator_which_greets_and_holds_people),
     scenario!(install::an_operator_group_with_target_namespaces_is_refused),
     scenario!(uninstall::the_documented_order_removes_everything),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt;
+use serde_json::json;
 
+use super::versions::v1_is_served;
 use crate::objects::{self, CONFIG_MAP, CRD, DEPLOYMENT, Kind, MY_PROXY, NAMESPACE, PDB, POD, SERVICE};
 use crate::olm::{self, SOON, Wish};
 use crate::outcome::{Failure, Outcome, ensure};
@@ -28,10 +30,11 @@ const FULL_REMOVAL: &[&str] = &[
 ];
 
 pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.1.0").await?;
+    olm::installed(&world, "0.2.0").await?;
     let proxy = Proxy::serving(&world, "uninstall").await?;
     let pods = proxy.pods().await?;
     olm::uninstall(&world).await?;
+    v1_is_closed(&world).await?;
 
     throughout(
         "objects and answers without an operator",
@@ -77,7 +80,8 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     )
     .await?;
 
-    olm::install(&world, Wish::manual("candidate", "0.1.0"), "0.1.0").await?;
+    olm::install(&world, Wish::manual("candidate", "0.2.0"), "0.2.0").await?;
+    v1_is_served(&world).await?;
     world
         .wait_gone(MY_PROXY, &proxy.namespace, proxy.name, SOON)
         .await?;
@@ -98,8 +102,29 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     .await
 }
 
+/// README.md, "Uninstall": its last command closes what nobody converts any more.
+async fn v1_is_closed(world: &World) -> Outcome {
+    let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
+    let documented = commands(&readme, "Remove the operator and keep everything that it runs")?;
+    let Some(close) = documented.last() else {
+        return Err(Failure::new("README.md lists no command".to_owned()));
+    };
+    world.run("sh", &["-c", &format!("kubectl {close}")]).await?;
+    throughout("v1, closed", Duration::from_secs(8), || async {
+        let definition = world.get(CRD, "", "myproxies.roadstead.dev").await?;
+        let strategy = objects::text(&definition, "/spec/conversion/strategy");
+        let served = &definition.data["spec"]["versions"][1]["served"];
+        Ok(Seen::when(
+            strategy == "None" && *served == json!(false),
+            (),
+            format_args!("v1 served: {served}, conversion {strategy}"),
+        ))
+    })
+    .await
+}
+
 pub async fn the_documented_order_removes_everything(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.1.0").await?;
+    olm::installed(&world, "0.2.0").await?;
     let proxy = Proxy::serving(&world, "removal").await?;
     let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
     let documented = commands(&readme, "To remove everything, in this order")?;

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
 
-use crate::objects::{CLUSTER_ROLE, CRD, DEPLOYMENT, MY_PROXY, NAMESPACE};
+use crate::objects::{CLUSTER_ROLE, CRD, DEPLOYMENT, MY_PROXY, MY_PROXY_V1, NAMESPACE, SECRET, text};
 use crate::olm::{self, SOON};
 use crate::operator;
 use crate::outcome::{Outcome, ensure};
@@ -21,7 +21,7 @@ const EXPIRY: Duration = Duration::from_secs(25);
 
 pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: Arc<World>) -> Outcome {
     olm::clean(&world).await?;
-    let image = world.operator_image("0.1.0");
+    let image = world.operator_image("0.2.0");
     world.wait_gone_if_terminating(SYSTEM).await?;
     let started = Instant::now();
     let deployed = world.run("hack/deploy", &[&image]).await;
@@ -37,6 +37,8 @@ pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: A
     let proxy = Proxy::prepare(&world, "system").await?;
     proxy.apply(json!({"image": world.settings.nginx})).await?;
     proxy.comes_up().await?;
+
+    v1_is_served_with_a_certificate_of_the_operators_own(&world, &proxy).await?;
 
     takes_over(&world, "asked to end", &DeleteParams::default(), SOON).await?;
     takes_over(
@@ -54,6 +56,31 @@ pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: A
     .await?;
     operator::ready(&world, SYSTEM).await?;
     removed_in_order(&world, &proxy).await
+}
+
+async fn v1_is_served_with_a_certificate_of_the_operators_own(world: &World, proxy: &Proxy<'_>) -> Outcome {
+    let spec = json!({"spec": {"tls": {"secretName": "a..b"}}});
+    let refused = world.merge(MY_PROXY_V1, &proxy.namespace, proxy.name, spec).await;
+    ensure!(
+        refused
+            .as_ref()
+            .is_err_and(|error| error.to_string().contains("spec.tls.secretName is \"a..b\"")),
+        "what v1 cannot mean was not refused: {:?}",
+        refused.map(|object| object.data)
+    );
+    let secret = world
+        .get(SECRET, SYSTEM, "roadstead-operator-certificates")
+        .await?;
+    let held: Vec<&String> = secret.data["data"]
+        .as_object()
+        .into_iter()
+        .flat_map(|data| data.keys())
+        .collect();
+    ensure!(
+        held.iter().any(|key| *key == "tls.crt"),
+        "the Secret holds {held:?}"
+    );
+    Ok(())
 }
 
 /// Deletes the leading pod and waits until another leads.
@@ -87,7 +114,15 @@ async fn removed_in_order(world: &World, proxy: &Proxy<'_>) -> Outcome {
         .await?;
     world.run("make", &["--no-print-directory", "undeploy"]).await?;
     world.wait_gone(DEPLOYMENT, SYSTEM, operator::NAME, SOON).await?;
-    world.get(CRD, "", "myproxies.roadstead.dev").await?;
+    let definition = world.get(CRD, "", "myproxies.roadstead.dev").await?;
+    let closed = (
+        text(&definition, "/spec/conversion/strategy"),
+        &definition.data["spec"]["versions"][1]["served"],
+    );
+    ensure!(
+        closed == ("None", &json!(false)),
+        "v1 can be written though nobody converts: {closed:?}"
+    );
     world.run("make", &["--no-print-directory", "uninstall"]).await?;
     world.wait_gone(CRD, "", "myproxies.roadstead.dev", SOON).await?;
     world

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
-use roadstead::api::my_proxy::{MyProxy, in_v1, validate};
+use roadstead::api::my_proxy::{MyProxy, validate_stored};
 use roadstead::controllers::my_proxy::desired::unit::Unit;
 use roadstead::controllers::my_proxy::desired::{Owner, Resources, build};
 use serde::Serialize;
@@ -138,7 +138,7 @@ pub async fn what_the_product_sends_comes_back_as_it_was_sent(place: Place) {
     });
     let made = place.create::<MyProxy>(a_proxy("a", spec)).await.unwrap();
     let proxy: MyProxy = serde_json::from_value(serde_json::to_value(made).unwrap()).unwrap();
-    let valid = validate(&in_v1(&proxy).unwrap()).unwrap();
+    let valid = validate_stored(&proxy).unwrap().unwrap();
     let owner = Owner {
         proxy: &valid,
         reference: proxy.controller_owner_ref(&()).unwrap(),

@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::api::my_proxy::{MyProxy, in_v1, validate};
+use crate::api::my_proxy::{MyProxy, validate_stored};
 
 fn valid(spec: serde_json::Value) -> ValidProxy {
     let object = json!({
@@ -10,7 +10,7 @@ fn valid(spec: serde_json::Value) -> ValidProxy {
         "metadata": {"name": "edge", "namespace": "shop"}, "spec": spec,
     });
     let proxy: MyProxy = serde_json::from_value(object).unwrap();
-    validate(&in_v1(&proxy).unwrap()).unwrap()
+    validate_stored(&proxy).unwrap().unwrap()
 }
 
 #[test]

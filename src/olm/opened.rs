@@ -1,0 +1,73 @@
+//! Versions of a definition that the operator itself opens, once it converts.
+//!
+//! OLM puts the definition of a bundle in the place of the cluster's in every upgrade, without a conversion, and lists the objects in every
+//! version that was and will be served before it does so. A version that a bundle leaves closed can neither be written unconverted in that gap
+//! nor fail such a list while nothing converts. The operator heals the conversion, and opens the version with the same write.
+
+use serde_json::{Value, json};
+
+use super::csv::crds;
+use super::manifests::{Manifests, name, text};
+use super::{Error, manifests};
+
+/// The annotation of a definition that names such versions, separated by commas. The operator goes by it, so it stays in the bundle.
+pub const OPENED: &str = "roadstead.dev/opened-by-operator";
+
+/// The same manifests with these versions closed, and without examples in them: a ClusterServiceVersion that owned one would wait for it, and
+/// the operator for the ClusterServiceVersion.
+///
+/// # Errors
+/// [`Error::Opened`] of a version that is stored, or that there is not.
+pub(super) fn closed(manifests: &Manifests) -> Result<Manifests, Error> {
+    let mut closed = Vec::new();
+    for crd in crds(manifests) {
+        for version in opened(crd) {
+            let known = manifests::list(crd, "/spec/versions");
+            let found = known.iter().find(|known| known["name"] == version);
+            if found.is_none_or(|found| found["storage"] == json!(true)) {
+                return Err(Error::Opened {
+                    crd: name(crd).to_owned(),
+                    version: version.to_owned(),
+                });
+            }
+            let api_version = format!("{}/{version}", text(crd, "/spec/group"));
+            closed.push((
+                name(crd).to_owned(),
+                api_version,
+                text(crd, "/spec/names/kind").to_owned(),
+            ));
+        }
+    }
+    Ok(manifests.map(|body| {
+        let is_example = closed
+            .iter()
+            .any(|(_, api_version, kind)| body["apiVersion"] == **api_version && body["kind"] == **kind);
+        (!is_example).then(|| close(body))
+    }))
+}
+
+/// The versions that a definition says are the operator's to open.
+fn opened(crd: &Value) -> impl Iterator<Item = &str> {
+    let named = crd["metadata"]["annotations"][OPENED]
+        .as_str()
+        .unwrap_or_default();
+    named
+        .split(',')
+        .map(str::trim)
+        .filter(|version| !version.is_empty())
+}
+
+fn close(body: &Value) -> Value {
+    let mut closed = body.clone();
+    let versions: Vec<&str> = opened(body).collect();
+    let known = closed.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for version in known.into_iter().flatten() {
+        if version["name"]
+            .as_str()
+            .is_some_and(|name| versions.contains(&name))
+        {
+            version["served"] = json!(false);
+        }
+    }
+    closed
+}

@@ -1,0 +1,355 @@
+//! What is wrong with the way to the webhook, and the patch that puts it right. Pure.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use rustls::pki_types::CertificateDer;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::webhook::certificates::WebhookService;
+use crate::webhook::certificates::authority::OVERLAP;
+use crate::webhook::certificates::served::{Served, Trust};
+use crate::webhook::certificates::trust::vouches;
+use crate::webhook::certificates::x509::{Facts, certificates_in, to_pem};
+
+/// What the API server takes for the port of a Service that is named without one.
+const DEFAULT_PORT: u16 = 443;
+/// The only version of the review that the webhook speaks.
+const REVIEW_VERSION: &str = "v1";
+/// So many certificates of others are kept beside ours. OLM puts in one, and a rotation of its own makes two.
+const MOST_OF_OTHERS: usize = 4;
+
+/// What there is to do about an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Nothing: it leads to us, and trusts what we serve.
+    Right,
+    /// Nothing: it leads to somebody else; to whom.
+    NotOurs(String),
+    /// To write this.
+    Heal {
+        /// What is wrong, for people.
+        wrong: String,
+        /// A JSON merge patch. It holds the `resourceVersion` of what was looked at.
+        patch: Value,
+        /// Another, for what cannot wait until the first is due: it closes versions that are open while nothing converts.
+        close: Option<Value>,
+    },
+}
+
+/// By what a CustomResourceDefinition is converted.
+#[derive(Clone, Debug)]
+pub struct Converter {
+    /// Under which path the webhook answers.
+    pub path: String,
+    /// The annotation of a definition that names, separated by commas, the versions that are served only while there is a conversion.
+    pub opened: &'static str,
+    /// The versions that the webhook converts. No other is opened or closed: to open what a newer operator converts would fail every request.
+    pub versions: Vec<String>,
+}
+
+/// The part of an object's metadata that is needed here.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// What a patch has to be guarded by.
+    pub resource_version: String,
+    /// What else is said of it.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// The part of a CustomResourceDefinition that is needed here.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Definition {
+    /// Its metadata.
+    pub metadata: Metadata,
+    /// Its specification.
+    pub spec: DefinitionSpec,
+}
+
+/// The specification of a [`Definition`].
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct DefinitionSpec {
+    conversion: Option<Conversion>,
+    /// As they are: a merge patch replaces the whole list.
+    #[serde(default)]
+    versions: Vec<Value>,
+}
+
+impl Definition {
+    /// The versions with those served, or closed, that the annotation names and the webhook converts; nothing if they are already. The stored one
+    /// needs no conversion, and stays as it is.
+    fn with_served(&self, converter: &Converter, served: bool) -> Option<Vec<Value>> {
+        let named = self.metadata.annotations.get(converter.opened)?;
+        let is_ours = |version: &Value| {
+            let name = version["name"].as_str().unwrap_or_default();
+            let is_named = named.split(',').any(|named| named.trim() == name);
+            is_named
+                && version["storage"] != json!(true)
+                && converter.versions.iter().any(|converted| converted == name)
+        };
+        let mut versions = self.spec.versions.clone();
+        let mut is_news = false;
+        for version in versions.iter_mut().filter(|version| is_ours(version)) {
+            is_news |= version["served"] != json!(served);
+            version["served"] = json!(served);
+        }
+        is_news.then_some(versions)
+    }
+
+    /// The patch that closes what is open while nothing converts: what is written in such a version loses what the stored one says otherwise.
+    fn closed(&self, converter: &Converter) -> Option<Value> {
+        let versions = self.with_served(converter, false)?;
+        Some(json!({
+            "metadata": {"resourceVersion": self.metadata.resource_version},
+            "spec": {"versions": versions},
+        }))
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Conversion {
+    #[serde(default)]
+    strategy: String,
+    webhook: Option<ConversionWebhook>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConversionWebhook {
+    client_config: Option<ClientConfig>,
+    #[serde(default)]
+    conversion_review_versions: Vec<String>,
+}
+
+/// A ValidatingWebhookConfiguration or a MutatingWebhookConfiguration.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Configuration {
+    /// Its metadata.
+    pub metadata: Metadata,
+    /// As they are: a merge patch replaces the whole list, and nothing in it may be lost that this operator does not know.
+    #[serde(default)]
+    pub webhooks: Vec<Value>,
+}
+
+/// How the API server reaches a webhook.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClientConfig {
+    url: Option<String>,
+    service: Option<ServiceReference>,
+    ca_bundle: Option<ByteString>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct ServiceReference {
+    namespace: String,
+    name: String,
+    port: Option<u16>,
+    path: Option<String>,
+}
+
+/// Where a webhook of ours is, and what has to be trusted there.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Behind which Service.
+    pub service: &'a WebhookService,
+    /// What is served there.
+    pub served: &'a Served,
+    /// The time by which certificates are judged.
+    pub now: Timestamp,
+}
+
+impl ClientConfig {
+    /// To whom it leads, if that is somebody else. What leads nowhere is no one's.
+    fn stranger(&self, ours: &WebhookService) -> Option<String> {
+        if let Some(url) = &self.url {
+            return Some(url.clone());
+        }
+        let service = self.service.as_ref()?;
+        let is_ours = service.namespace == ours.namespace && service.name == ours.name;
+        (!is_ours).then(|| format!("the Service {}/{}", service.namespace, service.name))
+    }
+
+    fn bundle(&self) -> Vec<CertificateDer<'static>> {
+        self.ca_bundle
+            .as_ref()
+            .map_or_else(Vec::new, |bundle| certificates_in(&bundle.0))
+    }
+}
+
+impl Wanted<'_> {
+    /// What is to be done about the conversion of a CustomResourceDefinition.
+    ///
+    /// A conversion that leads to a Service of another name or namespace, or to a URL, is somebody else's. The versions that the definition names
+    /// are served by the same write, and closed while there is no webhook to convert them.
+    pub fn conversion(&self, definition: &Definition, converter: &Converter) -> Verdict {
+        let present = definition.spec.conversion.clone().unwrap_or_default();
+        let webhook = present.webhook.unwrap_or_default();
+        let client = webhook.client_config.unwrap_or_default();
+        let is_webhook = present.strategy == "Webhook";
+        if is_webhook && let Some(stranger) = client.stranger(self.service) {
+            return Verdict::NotOurs(stranger);
+        }
+        let bundle = client.bundle();
+        let wrong = if is_webhook {
+            self.wrong_address(client.service.as_ref(), &converter.path)
+                .or_else(|| wrong_versions(&webhook.conversion_review_versions))
+                .or_else(|| self.wrong_bundle(&bundle).map(str::to_owned))
+        } else {
+            Some(format!("its conversion strategy is {:?}", present.strategy))
+        };
+        let versions = definition.with_served(converter, true);
+        let unserved = versions
+            .as_ref()
+            .map(|_| "not every version is served".to_owned());
+        let Some(wrong) = wrong.or(unserved) else {
+            return Verdict::Right;
+        };
+        let client_config = json!({
+            "service": {
+                "namespace": self.service.namespace,
+                "name": self.service.name,
+                "port": self.service.port,
+                "path": converter.path,
+            },
+            "caBundle": self.mended(&bundle),
+        });
+        let mut patch = json!({
+            "metadata": {"resourceVersion": definition.metadata.resource_version},
+            "spec": {"conversion": {
+                "strategy": "Webhook",
+                "webhook": {"clientConfig": client_config, "conversionReviewVersions": [REVIEW_VERSION]},
+            }},
+        });
+        if let Some(versions) = versions {
+            patch["spec"]["versions"] = versions.into();
+        }
+        let close = if is_webhook {
+            None
+        } else {
+            definition.closed(converter)
+        };
+        Verdict::Heal { wrong, patch, close }
+    }
+
+    /// What is to be done about the bundles of a webhook configuration. Where the webhooks lead is what the manifests say, and is left alone.
+    pub fn configuration(&self, configuration: &Configuration) -> Verdict {
+        let mut webhooks = configuration.webhooks.clone();
+        let (mut wrong, mut ours) = (Vec::new(), 0);
+        for webhook in &mut webhooks {
+            let client = ClientConfig::deserialize(&webhook["clientConfig"]).unwrap_or_default();
+            if client.service.is_none() || client.stranger(self.service).is_some() {
+                continue;
+            }
+            ours += 1;
+            let bundle = client.bundle();
+            if let Some(fault) = self.wrong_bundle(&bundle) {
+                wrong.push(format!(
+                    "{}: {fault}",
+                    webhook["name"].as_str().unwrap_or_default()
+                ));
+                webhook["clientConfig"]["caBundle"] = json!(self.mended(&bundle));
+            }
+        }
+        if ours == 0 {
+            return Verdict::NotOurs("no webhook of it leads to our Service".to_owned());
+        }
+        if wrong.is_empty() {
+            return Verdict::Right;
+        }
+        let patch = json!({
+            "metadata": {"resourceVersion": configuration.metadata.resource_version},
+            "webhooks": webhooks,
+        });
+        Verdict::Heal {
+            wrong: wrong.join("; "),
+            patch,
+            close: None,
+        }
+    }
+
+    fn wrong_address(&self, present: Option<&ServiceReference>, path: &str) -> Option<String> {
+        let Some(present) = present else {
+            return Some("its conversion leads nowhere".to_owned());
+        };
+        let port = present.port.unwrap_or(DEFAULT_PORT);
+        let present_path = present.path.as_deref().unwrap_or_default();
+        let is_right = port == self.service.port && present_path == path;
+        (!is_right).then(|| format!("its conversion leads to port {port}, path {present_path:?}"))
+    }
+
+    /// What is wrong with a bundle.
+    ///
+    /// Under somebody else's authority it has to vouch for what we serve, by whichever certificate: then it is never touched. Of our own it
+    /// has to hold all, so that it holds the next before that one issues, and none that is done with.
+    fn wrong_bundle(&self, present: &[CertificateDer<'_>]) -> Option<&'static str> {
+        match &self.served.trust {
+            Trust::Theirs if vouches(present, &self.served.pair, &self.service.host(), self.now) => None,
+            Trust::Theirs => Some("its CA bundle does not vouch for what is served"),
+            Trust::Authorities(ours) if !ours.iter().all(|ours| present.contains(ours)) => {
+                Some("its CA bundle lacks our authority")
+            }
+            Trust::Authorities(_) => present
+                .iter()
+                .any(|certificate| self.is_done_with(certificate))
+                .then_some("its CA bundle holds what nobody serves by any more"),
+        }
+    }
+
+    /// The present bundle, made right: ours, and of others what may still be needed.
+    fn mended(&self, present: &[CertificateDer<'_>]) -> ByteString {
+        let ours = self.ours();
+        let others = present
+            .iter()
+            .filter(|certificate| !ours.contains(certificate) && !self.is_done_with(certificate))
+            .take(MOST_OF_OTHERS);
+        ByteString(to_pem(ours.iter().chain(others)).into_bytes())
+    }
+
+    fn ours(&self) -> &[CertificateDer<'static>] {
+        match &self.served.trust {
+            // Its authority is not known here, but the API server accepts what is itself in the bundle; see `trust`.
+            Trust::Theirs => &self.served.pair.chain()[..1],
+            Trust::Authorities(ours) => ours,
+        }
+    }
+
+    /// Whether a certificate in a bundle is of no use: it has expired, or it is older than the authority that issues now, and every replica
+    /// has long read that. One that is newer than ours is the next, which another replica has read before us; of two that differ each would
+    /// otherwise undo what the other does. What belongs to others altogether is up to them.
+    fn is_done_with(&self, certificate: &CertificateDer<'_>) -> bool {
+        let Some(facts) = Facts::of(certificate) else {
+            return true;
+        };
+        let is_older = |ours: &[CertificateDer<'_>]| {
+            let issuing = ours.first().and_then(Facts::of);
+            issuing.is_some_and(|issuing| facts.validity.from < issuing.validity.from)
+        };
+        let is_replaced = match &self.served.trust {
+            Trust::Theirs => false,
+            Trust::Authorities(ours) => {
+                !ours.contains(certificate) && is_older(ours) && self.is_known_to_all()
+            }
+        };
+        is_replaced || !facts.validity.contains(self.now)
+    }
+
+    /// A day after the Secret has no use for an old authority any more, no replica can go by it.
+    fn is_known_to_all(&self) -> bool {
+        self.served.pair.validity().age(self.now) >= OVERLAP.saturating_mul(2)
+    }
+}
+
+/// The API server takes the first of them that it knows.
+fn wrong_versions(present: &[String]) -> Option<String> {
+    (present.first().map(String::as_str) != Some(REVIEW_VERSION))
+        .then(|| format!("its conversion asks for reviews of the versions {present:?}"))
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

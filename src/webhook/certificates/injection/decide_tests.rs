@@ -1,0 +1,405 @@
+use super::*;
+use crate::webhook::certificates::testing::{Issued, at};
+use rstest::rstest;
+
+const PATH: &str = "/convert";
+const OPENED: &str = "example.com/opened";
+
+/// Of an operator that knows v1 and v2.
+fn converter() -> Converter {
+    Converter {
+        path: PATH.into(),
+        opened: OPENED,
+        versions: vec!["v1".into(), "v2".into()],
+    }
+}
+
+fn service() -> WebhookService {
+    WebhookService {
+        namespace: "ns".into(),
+        name: "a".into(),
+        port: 443,
+    }
+}
+
+/// One certificate, and who may vouch for it.
+struct World {
+    issued: Issued,
+    other: Issued,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            issued: Issued::by_new_authority("a.ns.svc", at(0)),
+            other: Issued::by_new_authority("a.ns.svc", at(0)),
+        }
+    }
+
+    fn under_olm(&self) -> Served {
+        Served {
+            pair: self.issued.pair(),
+            trust: Trust::Theirs,
+        }
+    }
+
+    fn alone(&self) -> Served {
+        Served {
+            pair: self.issued.pair(),
+            trust: Trust::Authorities(vec![self.issued.authority.clone()]),
+        }
+    }
+
+    /// A bundle as the API has it. `ours` and `other` are authorities, `itself` is the certificate.
+    fn bundle(&self, holds: &[&str]) -> Value {
+        let certificates: Vec<_> = holds.iter().map(|name| self.certificate(name)).collect();
+        json!(ByteString(to_pem(&certificates).into_bytes()))
+    }
+
+    fn certificate(&self, name: &str) -> CertificateDer<'static> {
+        match name {
+            "ours" => self.issued.authority.clone(),
+            "other" => self.other.authority.clone(),
+            "itself" => self.issued.pair().chain()[0].clone(),
+            name => panic!("{name}: no such certificate"),
+        }
+    }
+
+    /// Which of them the bundle of a patch holds.
+    fn named(&self, bundle: &Value) -> Vec<&'static str> {
+        let bundle: ByteString = serde_json::from_value(bundle.clone()).unwrap();
+        certificates_in(&bundle.0)
+            .iter()
+            .map(|found| {
+                let names = ["ours", "other", "itself"];
+                names
+                    .into_iter()
+                    .find(|name| self.certificate(name) == *found)
+                    .unwrap()
+            })
+            .collect()
+    }
+
+    fn right(&self) -> Value {
+        json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": {
+                    "service": {"namespace": "ns", "name": "a", "port": 443, "path": PATH},
+                    "caBundle": self.bundle(&["ours"]),
+                },
+                "conversionReviewVersions": ["v1"],
+            },
+        })
+    }
+}
+
+fn judge(conversion: &Value, served: &Served, now: Timestamp) -> Verdict {
+    let definition = json!({"metadata": {"resourceVersion": "7", "name": "x"}, "spec": {"group": "g", "conversion": conversion}});
+    let wanted = Wanted {
+        service: &service(),
+        served,
+        now,
+    };
+    wanted.conversion(&serde_json::from_value(definition).unwrap(), &converter())
+}
+
+/// What is wrong, and the healed conversion.
+fn healed(verdict: Verdict) -> (String, Value) {
+    match verdict {
+        Verdict::Heal { wrong, patch, close } => {
+            assert_eq!(close, None);
+            assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
+            (wrong, patch["spec"]["conversion"].clone())
+        }
+        verdict => panic!("nothing is healed: {verdict:?}"),
+    }
+}
+
+#[test]
+fn what_leads_to_us_and_trusts_us_is_left_alone() {
+    let world = World::new();
+    for served in [world.alone(), world.under_olm()] {
+        assert_eq!(judge(&world.right(), &served, at(0)), Verdict::Right);
+    }
+    let mut without_defaults = world.right();
+    let service = &mut without_defaults["webhook"]["clientConfig"]["service"];
+    service.as_object_mut().unwrap().remove("port");
+    assert_eq!(judge(&without_defaults, &world.alone(), at(0)), Verdict::Right);
+}
+
+#[rstest]
+#[case::none("/strategy", json!("None"), "its conversion strategy is \"None\"")]
+#[case::a_port("/webhook/clientConfig/service/port", json!(9443), "its conversion leads to port 9443, path \"/convert\"")]
+#[case::a_path(
+    "/webhook/clientConfig/service/path",
+    Value::Null,
+    "its conversion leads to port 443, path \"\""
+)]
+#[case::nowhere("/webhook/clientConfig/service", Value::Null, "its conversion leads nowhere")]
+#[case::a_version("/webhook/conversionReviewVersions", json!(["v1beta1", "v1"]),
+    "its conversion asks for reviews of the versions [\"v1beta1\", \"v1\"]")]
+#[case::no_bundle(
+    "/webhook/clientConfig/caBundle",
+    Value::Null,
+    "its CA bundle lacks our authority"
+)]
+#[case::garbage("/webhook/clientConfig/caBundle", json!("Z2FyYmFnZQ=="), "its CA bundle lacks our authority")]
+fn whatever_is_wrong_is_named_and_made_right(
+    #[case] place: &str,
+    #[case] value: Value,
+    #[case] expected: &str,
+) {
+    let world = World::new();
+    let mut conversion = world.right();
+    *conversion.pointer_mut(place).unwrap() = value;
+    let (wrong, conversion) = healed(judge(&conversion, &world.alone(), at(0)));
+    assert_eq!(wrong, expected);
+    assert_eq!(conversion, world.right());
+    assert_eq!(judge(&conversion, &world.alone(), at(0)), Verdict::Right);
+}
+
+#[test]
+fn a_definition_without_any_conversion_is_given_one() {
+    let world = World::new();
+    for absent in [Value::Null, json!({"strategy": "None"})] {
+        let (_, conversion) = healed(judge(&absent, &world.alone(), at(0)));
+        assert_eq!(conversion, world.right());
+    }
+}
+
+/// A definition with this annotation, of which v1 is stored and v2 and v3 are served as is said.
+fn definition(named: &str, conversion: &Value, served: [bool; 2]) -> Definition {
+    let metadata = json!({"resourceVersion": "7", "annotations": {OPENED: named}});
+    let spec = json!({"conversion": conversion, "versions": versions(true, served)});
+    serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+}
+
+fn versions(stored: bool, [second, third]: [bool; 2]) -> Value {
+    json!([
+        {"name": "v1", "served": stored, "storage": true, "schema": {}},
+        {"name": "v2", "served": second, "storage": false},
+        {"name": "v3", "served": third, "storage": false},
+    ])
+}
+
+/// OLM has put the definition of a bundle in the place of the cluster's.
+#[rstest]
+#[case::named("v2", Some([true, false]))]
+#[case::of_a_newer_operator_what_this_one_converts("v2, v3", Some([true, false]))]
+#[case::of_a_newer_operator("v3", None)]
+#[case::stored("v1", None)]
+fn the_versions_that_are_named_and_converted_are_opened_with_the_conversion(
+    #[case] named: &str,
+    #[case] opened: Option<[bool; 2]>,
+) {
+    let world = World::new();
+    let served = world.alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let patch = |conversion: Value, served| match wanted
+        .conversion(&definition(named, &conversion, served), &converter())
+    {
+        Verdict::Heal { patch, close, .. } => {
+            assert_eq!(close, None, "nothing is open that is to be closed");
+            Some(patch["spec"].clone())
+        }
+        _ => None,
+    };
+    let both = patch(Value::Null, [false, false]).unwrap();
+    assert_eq!(both["conversion"], world.right());
+    let expected = opened.map_or(Value::Null, |opened| versions(true, opened));
+    assert_eq!(both["versions"], expected);
+    assert_eq!(patch(world.right(), [false, false]).is_some(), opened.is_some());
+    assert_eq!(patch(world.right(), [true, false]), None);
+}
+
+#[rstest]
+#[case::named("v2", Some([false, true]))]
+#[case::what_this_operator_converts("v1,v2, v3", Some([false, true]))]
+#[case::none_that_it_converts("v3", None)]
+#[case::never_the_stored_one("v1", None)]
+fn an_open_version_is_closed_while_nothing_converts(
+    #[case] named: &str,
+    #[case] closed: Option<[bool; 2]>,
+    #[values(Value::Null, json!({"strategy": "None"}))] conversion: Value,
+) {
+    let served = World::new().alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let verdict = wanted.conversion(&definition(named, &conversion, [true, true]), &converter());
+    let Verdict::Heal { close, patch, .. } = verdict else {
+        panic!("nothing is healed: {verdict:?}");
+    };
+    let expected = closed.map(
+        |closed| json!({"metadata": {"resourceVersion": "7"}, "spec": {"versions": versions(true, closed)}}),
+    );
+    assert_eq!(close, expected);
+    assert_eq!(
+        patch["spec"]["versions"],
+        Value::Null,
+        "healed, it is open as it was"
+    );
+}
+
+/// Then requests fail, and nothing is lost.
+#[test]
+fn a_webhook_that_cannot_be_reached_closes_nothing() {
+    let world = World::new();
+    let served = world.alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let mut conversion = world.right();
+    conversion["webhook"]["clientConfig"]["caBundle"] = Value::Null;
+    let verdict = wanted.conversion(&definition("v2", &conversion, [true, true]), &converter());
+    assert!(
+        matches!(verdict, Verdict::Heal { close: None, .. }),
+        "{verdict:?}"
+    );
+}
+
+#[rstest]
+#[case::another_name(json!({"service": {"namespace": "ns", "name": "b"}}), "the Service ns/b")]
+#[case::another_namespace(json!({"service": {"namespace": "other", "name": "a"}}), "the Service other/a")]
+#[case::a_url(json!({"url": "https://example.com/convert"}), "https://example.com/convert")]
+fn somebody_elses_conversion_is_left_alone(#[case] client_config: Value, #[case] whose: &str) {
+    let conversion = json!({
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": client_config, "conversionReviewVersions": ["v1"]},
+    });
+    let verdict = judge(&conversion, &World::new().alone(), at(0));
+    assert_eq!(verdict, Verdict::NotOurs(whose.to_owned()));
+}
+
+/// In days since our authority and certificate were made, at once.
+#[rstest]
+#[case::the_present_one(&["ours"], 0, None)]
+#[case::another_replicas(&["ours", "other"], 0, None)]
+#[case::a_stale_one(&["other"], 0, Some(&["ours", "other"][..]))]
+#[case::its_next_authority_which_we_have_not_read(&["other", "ours"], 30, None)]
+#[case::nobody_vouches(&["itself"], 0, Some(&["ours", "itself"][..]))]
+fn of_our_own_authorities_none_may_be_missing(
+    #[case] present: &[&str],
+    #[case] days: i64,
+    #[case] expected: Option<&[&str]>,
+) {
+    let world = World::new();
+    let mut conversion = world.right();
+    conversion["webhook"]["clientConfig"]["caBundle"] = world.bundle(present);
+    let verdict = judge(&conversion, &world.alone(), at(days));
+    match expected {
+        None => assert_eq!(verdict, Verdict::Right),
+        Some(expected) => {
+            let (_, conversion) = healed(verdict);
+            assert_eq!(
+                world.named(&conversion["webhook"]["clientConfig"]["caBundle"]),
+                expected
+            );
+        }
+    }
+}
+
+#[rstest]
+#[case(1, false)]
+#[case(2, true)]
+fn an_older_authority_goes_once_every_replica_has_long_read_the_new_one(
+    #[case] days: i64,
+    #[case] goes: bool,
+) {
+    let world = World {
+        issued: Issued::by_new_authority("a.ns.svc", at(0)),
+        other: Issued::by_new_authority("a.ns.svc", at(-100)),
+    };
+    let mut conversion = world.right();
+    conversion["webhook"]["clientConfig"]["caBundle"] = world.bundle(&["ours", "other"]);
+    let verdict = judge(&conversion, &world.alone(), at(days));
+    if goes {
+        let (wrong, conversion) = healed(verdict);
+        assert_eq!(wrong, "its CA bundle holds what nobody serves by any more");
+        assert_eq!(conversion, world.right());
+    } else {
+        assert_eq!(verdict, Verdict::Right);
+    }
+}
+
+/// Under OLM only the certificate is known here.
+#[rstest]
+#[case::its_authority(&["ours"], None)]
+#[case::its_authority_among_others(&["other", "ours"], None)]
+#[case::itself(&["other", "itself"], None)]
+#[case::nothing(&[], Some(&["itself"][..]))]
+#[case::its_next_authority_whose_certificate_is_not_mounted_yet(&["other"], Some(&["itself", "other"][..]))]
+fn a_bundle_of_olm_that_vouches_for_us_is_never_touched_and_another_is_only_added_to(
+    #[case] present: &[&str],
+    #[case] expected: Option<&[&str]>,
+    #[values(0, 60)] days: i64,
+) {
+    let world = World::new();
+    let mut conversion = world.right();
+    conversion["webhook"]["clientConfig"]["caBundle"] = world.bundle(present);
+    let verdict = judge(&conversion, &world.under_olm(), at(days));
+    match expected {
+        None => assert_eq!(verdict, Verdict::Right),
+        Some(expected) => {
+            let (wrong, conversion) = healed(verdict);
+            assert_eq!(wrong, "its CA bundle does not vouch for what is served");
+            assert_eq!(
+                world.named(&conversion["webhook"]["clientConfig"]["caBundle"]),
+                expected
+            );
+            assert_eq!(judge(&conversion, &world.under_olm(), at(days)), Verdict::Right);
+        }
+    }
+}
+
+fn webhook(name: &str, client_config: &Value) -> Value {
+    json!({"name": name, "clientConfig": client_config, "sideEffects": "None", "unknown": {"kept": true}})
+}
+
+fn judge_configuration(webhooks: &[Value], served: &Served) -> Verdict {
+    let configuration = json!({"metadata": {"resourceVersion": "7"}, "webhooks": webhooks});
+    let wanted = Wanted {
+        service: &service(),
+        served,
+        now: at(0),
+    };
+    wanted.configuration(&serde_json::from_value(configuration).unwrap())
+}
+
+#[test]
+fn of_a_configuration_the_bundles_of_our_webhooks_are_put_right_and_all_else_stays() {
+    let world = World::new();
+    let ours = |bundle: &Value| json!({"service": {"namespace": "ns", "name": "a", "path": "/validate"}, "caBundle": bundle});
+    let others = json!({"service": {"namespace": "ns", "name": "b"}, "caBundle": "bm9uZQ=="});
+    let right = world.bundle(&["ours"]);
+    let with = |bundle: &Value| {
+        [
+            webhook("one", &ours(&right)),
+            webhook("two", &ours(bundle)),
+            webhook("three", &others),
+        ]
+    };
+    let Verdict::Heal { wrong, patch, .. } = judge_configuration(&with(&Value::Null), &world.alone()) else {
+        panic!("nothing is healed");
+    };
+    assert_eq!(wrong, "two: its CA bundle lacks our authority");
+    assert_eq!(
+        patch,
+        json!({"metadata": {"resourceVersion": "7"}, "webhooks": with(&right)})
+    );
+    assert_eq!(judge_configuration(&with(&right), &world.alone()), Verdict::Right);
+    let not_ours = judge_configuration(&[webhook("three", &others)], &world.alone());
+    assert_eq!(
+        not_ours,
+        Verdict::NotOurs("no webhook of it leads to our Service".to_owned())
+    );
+}

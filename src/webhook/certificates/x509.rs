@@ -1,0 +1,108 @@
+//! What is asked of a certificate here, read out of it.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+
+/// A bundle has a handful. Whoever puts more into one has put something else into it.
+const MOST_IN_A_BUNDLE: usize = 64;
+
+/// From when until when a certificate is valid, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// Not before this.
+    pub from: Timestamp,
+    /// Not after this.
+    pub until: Timestamp,
+}
+
+impl Validity {
+    /// Whether it is valid at `now`.
+    pub fn contains(&self, now: Timestamp) -> bool {
+        (self.from..=self.until).contains(&now)
+    }
+
+    /// When two thirds of its life are over.
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        let life = self.until.duration_since(self.from);
+        now.duration_since(self.from) >= life / 3 * 2
+    }
+
+    /// For how long it has been valid; negative when it is not yet.
+    pub(super) fn age(&self, now: Timestamp) -> SignedDuration {
+        now.duration_since(self.from)
+    }
+}
+
+/// What is asked of a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) validity: Validity,
+    /// Lower case.
+    pub(super) dns_names: BTreeSet<String>,
+    /// DER of the SubjectPublicKeyInfo.
+    pub(super) public_key: Vec<u8>,
+    pub(super) is_ca: bool,
+}
+
+impl Facts {
+    /// Reads them. `None` for what is no certificate.
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
+        if !rest.is_empty() {
+            return None;
+        }
+        let validity = Validity {
+            from: timestamp(parsed.validity().not_before)?,
+            until: timestamp(parsed.validity().not_after)?,
+        };
+        Some(Self {
+            validity,
+            dns_names: dns_names(&parsed),
+            public_key: parsed.public_key().raw.to_vec(),
+            is_ca: parsed.is_ca(),
+        })
+    }
+}
+
+fn dns_names(certificate: &X509Certificate<'_>) -> BTreeSet<String> {
+    let Ok(Some(extension)) = certificate.subject_alternative_name() else {
+        return BTreeSet::new();
+    };
+    let names = extension.value.general_names.iter();
+    names
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn timestamp(time: ASN1Time) -> Option<Timestamp> {
+    Timestamp::from_second(time.timestamp()).ok()
+}
+
+/// The certificates in a PEM text. What is none is left out, as Go does it for the API server, which reads the bundles.
+pub(super) fn certificates_in(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem)
+        .take(MOST_IN_A_BUNDLE)
+        .filter_map(Result::ok)
+        .filter(|certificate| Facts::of(certificate).is_some())
+        .collect()
+}
+
+/// The same certificates as PEM.
+pub(super) fn to_pem<'a>(certificates: impl IntoIterator<Item = &'a CertificateDer<'a>>) -> String {
+    let lines = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
+    let blocks = certificates.into_iter().map(|certificate| {
+        let block = pem::Pem::new("CERTIFICATE", certificate.as_ref());
+        pem::encode_config(&block, lines)
+    });
+    blocks.collect()
+}
