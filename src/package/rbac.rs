@@ -14,7 +14,7 @@ use crate::olm::Error;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 /// What is healed is watched by its name.
-pub(super) const HEAL: [&str; 4] = ["get", "list", "watch", "patch"];
+pub(super) const HEAL: [&str; 4] = ["get", "list", "watch", "update"];
 const LEADER_ELECTION: &str = "roadstead-operator-leader-election";
 
 /// The files of config/rbac.

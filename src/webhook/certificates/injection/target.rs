@@ -8,18 +8,19 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{GetParams, Patch, PatchParams};
+use kube::api::{GetParams, PostParams};
 use kube::core::{PartialObjectMeta, Request};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::RETRY;
-use super::decide::{Converter, Verdict, Wanted};
+use super::decide::{Configuration, Converter, Definition, Verdict, Wanted};
 use super::due::{Step, step};
 use crate::webhook::certificates::told::Told;
 use crate::webhook::certificates::{RequestFailed, within_deadline};
@@ -70,6 +71,8 @@ enum State {
 enum InjectionError {
     #[error(transparent)]
     Request(#[from] RequestFailed),
+    #[error("it is not as an API server gives it: {0}")]
+    Malformed(#[from] serde_json::Error),
     #[error("others wrote it each time that it was to be written")]
     Contended,
 }
@@ -105,7 +108,8 @@ impl Target {
     ) -> Result<State, InjectionError> {
         // If it cannot be read, nobody knows that it has been wrong all the time.
         let since = self.wrong_since.take();
-        let verdict = self.judge(client, wanted).await?;
+        let object: Value = self.get(client).await?;
+        let verdict = self.judge(&object, wanted)?;
         let (since, step) = step(since, verdict, Instant::now(), patience);
         self.wrong_since = since;
         let (kind, name) = (self.kind.name(), &self.name);
@@ -119,7 +123,7 @@ impl Target {
                 Ok(State::NotOurs(stranger))
             }
             Step::Wait(until) => Ok(State::NotYet(until)),
-            Step::Close(patch, heal_at) => match self.patch(client, patch).await {
+            Step::Close(patch, heal_at) => match self.put(client, object, &patch).await {
                 Ok(()) => {
                     info!(kind, name, "closed the versions that nothing converts now");
                     self.conflicts = 0;
@@ -127,7 +131,7 @@ impl Target {
                 }
                 Err(error) => self.refused(error),
             },
-            Step::Heal(wrong, patch) => match self.patch(client, patch).await {
+            Step::Heal(wrong, patch) => match self.put(client, object, &patch).await {
                 Ok(()) => {
                     info!(kind, name, wrong, "healed, so that it leads to the webhook");
                     (self.wrong_since, self.conflicts) = (None, 0);
@@ -138,10 +142,10 @@ impl Target {
         }
     }
 
-    async fn judge(&self, client: &Client, wanted: Wanted<'_>) -> Result<Verdict, RequestFailed> {
+    fn judge(&self, object: &Value, wanted: Wanted<'_>) -> Result<Verdict, serde_json::Error> {
         Ok(match &self.kind {
-            Kind::Definition(converter) => wanted.conversion(&self.get(client).await?, converter),
-            Kind::Validating | Kind::Mutating => wanted.configuration(&self.get(client).await?),
+            Kind::Definition(converter) => wanted.conversion(&Definition::deserialize(object)?, converter),
+            Kind::Validating | Kind::Mutating => wanted.configuration(&Configuration::deserialize(object)?),
         })
     }
 
@@ -193,7 +197,7 @@ impl Target {
         self.kind.watch(client, &self.name)
     }
 
-    async fn get<T: DeserializeOwned>(&self, client: &Client) -> Result<T, RequestFailed> {
+    async fn get(&self, client: &Client) -> Result<Value, RequestFailed> {
         let request = async {
             let request = Request::new(self.kind.url_path())
                 .get(&self.name, &GetParams::default())
@@ -203,10 +207,14 @@ impl Target {
         within_deadline(&format!("read the {} {}", self.kind.name(), self.name), request).await
     }
 
-    async fn patch(&self, client: &Client, patch: Value) -> Result<(), RequestFailed> {
+    /// Replaces the object by itself with the patch put into it. Not by a patch: whoever may patch a definition looks to OLM's validators like
+    /// somebody who may create one.
+    async fn put(&self, client: &Client, mut object: Value, patch: &Value) -> Result<(), RequestFailed> {
+        json_patch::merge(&mut object, patch);
         let request = async {
+            let body = serde_json::to_vec(&object).map_err(kube::Error::SerdeError)?;
             let request = Request::new(self.kind.url_path())
-                .patch(&self.name, &PatchParams::default(), &Patch::Merge(patch))
+                .replace(&self.name, &PostParams::default(), body)
                 .map_err(kube::Error::BuildRequest)?;
             client.request::<IgnoredAny>(request).await.map(drop)
         };

@@ -65,7 +65,7 @@ async fn an_hour(code: u16, answer: Value) -> usize {
         counter.fetch_add(1, Ordering::Relaxed);
         let is_look = request.uri().path().ends_with("/things.test");
         let (code, answer) = match *request.method() {
-            Method::PATCH => (409, status(409, "another was first")),
+            Method::PUT => (409, status(409, "another was first")),
             _ if is_look => (code, answer.clone()),
             _ => (403, status(403, "no watch for you")),
         };
@@ -111,7 +111,7 @@ impl Played {
         if !request.uri().path().ends_with("/things.test") {
             return Ok(response(403, &status(403, "no watch for you")));
         }
-        if request.method() == Method::PATCH {
+        if request.method() == Method::PUT {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let patch: Value = serde_json::from_slice(&body).unwrap();
             let mut writes = self.writes.lock().unwrap();
