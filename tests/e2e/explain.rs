@@ -6,7 +6,8 @@ use kube::api::{Api, DynamicObject, ListParams, LogParams};
 use serde_json::Value;
 
 use crate::objects::{
-    CATALOG_SOURCE, CSV, GREETING, INSTALL_PLAN, Kind, MY_PROXY, OPERATOR_GROUP, PERSON, SUBSCRIPTION,
+    CATALOG_SOURCE, CSV, DEPLOYMENT, GREETING, INSTALL_PLAN, Kind, MY_PROXY, OPERATOR_GROUP, PERSON,
+    SUBSCRIPTION,
 };
 use crate::world::{OPERATORS, World};
 
@@ -49,6 +50,7 @@ pub async fn print(world: &World) {
             ],
         ),
         (CSV, &["/status/phase", "/status/reason", "/status/message"]),
+        (DEPLOYMENT, &["/metadata/generation", "/status"]),
     ] {
         objects(world, kind, OPERATORS, fields).await;
     }

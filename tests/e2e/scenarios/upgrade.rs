@@ -18,6 +18,9 @@ use crate::proxy::Proxy;
 use crate::wait::{Seen, throughout, until};
 use crate::world::{OPERATORS, World};
 
+/// The Deployment's deadline is 20 s; OLM has been seen to notice that it passed at once, and not for two minutes.
+const GIVES_UP: Duration = Duration::from_secs(200);
+
 pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails(
     world: Arc<World>,
 ) -> Outcome {
@@ -192,7 +195,7 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
     proxy.serves().await?;
 
     // Then the Deployment's deadline passes, and OLM gives up and names it
-    let failed = olm::phase(&world, "0.2.2", "Failed", INSTALL).await?;
+    let failed = olm::phase(&world, "0.2.2", "Failed", GIVES_UP).await?;
     let message = text(&failed, "/status/message");
     ensure!(
         text(&failed, "/status/reason") == "InstallCheckFailed"
