@@ -36,6 +36,9 @@ pub enum Verdict {
         patch: Value,
         /// Another, for what cannot wait until the first is due: it closes versions that are open while nothing converts.
         close: Option<Value>,
+        /// Whether this may be what somebody else is about to do something with: OLM takes the conversion away from an operator that it removes.
+        /// One that is there and leads to nobody is not that.
+        can_wait: bool,
     },
 }
 
@@ -169,9 +172,12 @@ impl ClientConfig {
         if let Some(url) = &self.url {
             return Some(url.clone());
         }
-        let service = self.service.as_ref()?;
-        let is_ours = service.namespace == ours.namespace && service.name == ours.name;
-        (!is_ours).then(|| format!("the Service {}/{}", service.namespace, service.name))
+        self.service.as_ref()?.stranger(ours)
+    }
+
+    /// Whether no request can succeed: a Service has no certificate that the API server would trust by itself.
+    fn leads_nowhere(&self) -> bool {
+        self.url.is_none() && self.ca_bundle.as_ref().is_none_or(|bundle| bundle.0.is_empty())
     }
 
     fn bundle(&self) -> Vec<CertificateDer<'static>> {
@@ -181,17 +187,29 @@ impl ClientConfig {
     }
 }
 
+impl ServiceReference {
+    /// Which Service this is, if it is not ours.
+    fn stranger(&self, ours: &WebhookService) -> Option<String> {
+        let is_ours = self.namespace == ours.namespace && self.name == ours.name;
+        (!is_ours).then(|| format!("the Service {}/{}", self.namespace, self.name))
+    }
+}
+
 impl Wanted<'_> {
     /// What is to be done about the conversion of a CustomResourceDefinition.
     ///
-    /// A conversion that leads to a Service of another name or namespace, or to a URL, is somebody else's. The versions that the definition names
-    /// are served by the same write, and closed while there is no webhook to convert them.
+    /// A conversion that leads to a Service of another name or namespace, or to a URL, is somebody else's, if it trusts anybody: no request ever
+    /// succeeds by a Service without a CA bundle, and so a bundle of OLM's brings one, which knows neither the namespace nor the authority. The
+    /// versions that the definition names are served by the same write, and closed while there is no webhook to convert them.
     pub fn conversion(&self, definition: &Definition, converter: &Converter) -> Verdict {
         let present = definition.spec.conversion.clone().unwrap_or_default();
         let webhook = present.webhook.unwrap_or_default();
         let client = webhook.client_config.unwrap_or_default();
         let is_webhook = present.strategy == "Webhook";
-        if is_webhook && let Some(stranger) = client.stranger(self.service) {
+        if is_webhook
+            && !client.leads_nowhere()
+            && let Some(stranger) = client.stranger(self.service)
+        {
             return Verdict::NotOurs(stranger);
         }
         let bundle = client.bundle();
@@ -233,7 +251,12 @@ impl Wanted<'_> {
         } else {
             definition.closed(converter)
         };
-        Verdict::Heal { wrong, patch, close }
+        Verdict::Heal {
+            wrong,
+            patch,
+            close,
+            can_wait: !is_webhook,
+        }
     }
 
     /// What is to be done about the bundles of a webhook configuration. Where the webhooks lead is what the manifests say, and is left alone.
@@ -269,6 +292,7 @@ impl Wanted<'_> {
             wrong: wrong.join("; "),
             patch,
             close: None,
+            can_wait: true,
         }
     }
 
@@ -276,6 +300,9 @@ impl Wanted<'_> {
         let Some(present) = present else {
             return Some("its conversion leads nowhere".to_owned());
         };
+        if let Some(stranger) = present.stranger(self.service) {
+            return Some(format!("its conversion leads to {stranger}, and trusts nobody"));
+        }
         let port = present.port.unwrap_or(DEFAULT_PORT);
         let present_path = present.path.as_deref().unwrap_or_default();
         let is_right = port == self.service.port && present_path == path;

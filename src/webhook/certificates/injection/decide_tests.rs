@@ -107,7 +107,9 @@ fn judge(conversion: &Value, served: &Served, now: Timestamp) -> Verdict {
 /// What is wrong, and the healed conversion.
 fn healed(verdict: Verdict) -> (String, Value) {
     match verdict {
-        Verdict::Heal { wrong, patch, close } => {
+        Verdict::Heal {
+            wrong, patch, close, ..
+        } => {
             assert_eq!(close, None);
             assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
             (wrong, patch["spec"]["conversion"].clone())
@@ -248,9 +250,9 @@ fn an_open_version_is_closed_while_nothing_converts(
     );
 }
 
-/// Then requests fail, and nothing is lost.
+/// Then requests fail, and nothing is lost; and nobody but us will mend that soon.
 #[test]
-fn a_webhook_that_cannot_be_reached_closes_nothing() {
+fn a_webhook_that_cannot_be_reached_closes_nothing_and_cannot_wait() {
     let world = World::new();
     let served = world.alone();
     let wanted = Wanted {
@@ -262,14 +264,55 @@ fn a_webhook_that_cannot_be_reached_closes_nothing() {
     conversion["webhook"]["clientConfig"]["caBundle"] = Value::Null;
     let verdict = wanted.conversion(&definition("v2", &conversion, [true, true]), &converter());
     assert!(
-        matches!(verdict, Verdict::Heal { close: None, .. }),
+        matches!(
+            verdict,
+            Verdict::Heal {
+                close: None,
+                can_wait: false,
+                ..
+            }
+        ),
         "{verdict:?}"
     );
 }
 
+/// OLM's bundle brings a conversion that knows neither the namespace nor the authority, and closes what is not stored.
 #[rstest]
-#[case::another_name(json!({"service": {"namespace": "ns", "name": "b"}}), "the Service ns/b")]
-#[case::another_namespace(json!({"service": {"namespace": "other", "name": "a"}}), "the Service other/a")]
+#[case::no_bundle(Value::Null)]
+#[case::an_empty_bundle(json!(""))]
+fn what_trusts_nobody_is_nobodys_and_is_healed_and_opened_at_once(#[case] bundle: Value) {
+    let world = World::new();
+    let served = world.alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let mut conversion = world.right();
+    let client = &mut conversion["webhook"]["clientConfig"];
+    client["service"]["namespace"] = json!("other");
+    client["caBundle"] = bundle;
+    let verdict = wanted.conversion(&definition("v2", &conversion, [false, false]), &converter());
+    let Verdict::Heal {
+        wrong,
+        patch,
+        close: None,
+        can_wait: false,
+    } = verdict
+    else {
+        panic!("it is not healed at once: {verdict:?}");
+    };
+    assert_eq!(
+        wrong,
+        "its conversion leads to the Service other/a, and trusts nobody"
+    );
+    assert_eq!(patch["spec"]["conversion"], world.right());
+    assert_eq!(patch["spec"]["versions"], versions(true, [true, false]));
+}
+
+#[rstest]
+#[case::another_name(json!({"service": {"namespace": "ns", "name": "b"}, "caBundle": "bm9uZQ=="}), "the Service ns/b")]
+#[case::another_namespace(json!({"service": {"namespace": "other", "name": "a"}, "caBundle": "bm9uZQ=="}), "the Service other/a")]
 #[case::a_url(json!({"url": "https://example.com/convert"}), "https://example.com/convert")]
 fn somebody_elses_conversion_is_left_alone(#[case] client_config: Value, #[case] whose: &str) {
     let conversion = json!({

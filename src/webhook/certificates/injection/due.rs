@@ -24,21 +24,26 @@ pub(super) enum Step {
 
 /// What to do with an object of which this is found `now`, and since when it has been wrong.
 ///
-/// It is healed once it has been wrong for at least `patience`, of which `since` holds the beginning if an earlier look found it wrong.
-/// Whatever is due is one write: healed, a version may stay open.
+/// It is healed at once, or, if that can wait, once it has been wrong for at least `patience`, of which `since` holds the beginning if an earlier
+/// look found it wrong. Whatever is due is one write: healed, a version may stay open.
 pub(super) fn step(
     since: Option<Instant>,
     verdict: Verdict,
     now: Instant,
     patience: Duration,
 ) -> (Option<Instant>, Step) {
-    let (wrong, patch, close) = match verdict {
+    let (wrong, patch, close, can_wait) = match verdict {
         Verdict::Right => return (None, Step::Rest),
         Verdict::NotOurs(stranger) => return (None, Step::Leave(stranger)),
-        Verdict::Heal { wrong, patch, close } => (wrong, patch, close),
+        Verdict::Heal {
+            wrong,
+            patch,
+            close,
+            can_wait,
+        } => (wrong, patch, close, can_wait),
     };
     let since = since.unwrap_or(now);
-    let heal_at = since + patience;
+    let heal_at = if can_wait { since + patience } else { now };
     let step = match close {
         _ if heal_at <= now => Step::Heal(wrong, patch),
         Some(close) => Step::Close(close, heal_at),
@@ -60,6 +65,16 @@ mod tests {
             wrong: "wrong".into(),
             patch: json!("heal"),
             close: is_open.then(|| json!("close")),
+            can_wait: true,
+        }
+    }
+
+    fn heal_at_once() -> Verdict {
+        Verdict::Heal {
+            wrong: "wrong".into(),
+            patch: json!("heal"),
+            close: None,
+            can_wait: false,
         }
     }
 
@@ -70,6 +85,7 @@ mod tests {
     #[case::wrong_by_now(None, 9, heal(false), Some(9), "wait until 14")]
     #[case::not_for_long_enough(Some(5), 9, heal(false), Some(5), "wait until 10")]
     #[case::for_long_enough(Some(4), 9, heal(false), Some(4), "heal")]
+    #[case::what_cannot_wait(None, 9, heal_at_once(), Some(9), "heal")]
     #[case::open_by_now(None, 9, heal(true), Some(9), "close, wait until 14")]
     #[case::opened_by_somebody_meanwhile(Some(5), 9, heal(true), Some(5), "close, wait until 10")]
     #[case::open_and_for_long_enough(Some(4), 9, heal(true), Some(4), "heal")]

@@ -167,7 +167,7 @@ async fn what_somebody_else_puts_right_within_the_patience_is_not_healed() {
     let somebody = played.clone();
     tokio::spawn(async move {
         sleep(Duration::from_secs(2)).await;
-        let client_config = json!({"service": {"namespace": "ns", "name": "b"}});
+        let client_config = json!({"service": {"namespace": "ns", "name": "b"}, "caBundle": "bm9uZQ=="});
         let webhook = json!({"strategy": "Webhook", "webhook": {"clientConfig": client_config}});
         somebody.definition.lock().unwrap()["spec"]["conversion"] = webhook;
     });
@@ -205,7 +205,7 @@ async fn trouble_is_told_once_and_not_hammered_on() {
 #[tokio::test(start_paused = true)]
 async fn whom_it_leads_to_is_told_once_if_not_to_us() {
     let logged = Captured::begin();
-    let client_config = json!({"service": {"namespace": "ns", "name": "b"}});
+    let client_config = json!({"service": {"namespace": "ns", "name": "b"}, "caBundle": "bm9uZQ=="});
     let conversion = json!({"strategy": "Webhook", "webhook": {"clientConfig": client_config}});
     let definition = json!({"metadata": {"resourceVersion": "1"}, "spec": {"conversion": conversion}});
     let asked = an_hour(200, definition).await;
