@@ -465,6 +465,30 @@ fn a_version_that_the_operator_opens_is_closed_in_the_bundle_and_not_owned() {
     assert_eq!(owned, ["v1"]);
 }
 
+/// Until the operator has healed it, what needs it fails: with none, the API server would drop what another version says in other words.
+#[test]
+fn a_definition_whose_operator_sees_to_it_keeps_its_conversion_without_an_authority() {
+    let with_authority = |document: String| {
+        document.replacen("clientConfig:", "clientConfig:\n          caBundle: bm9uZQ==", 1)
+    };
+    let documents: Vec<String> = opened_by_the_operator("v1alpha1")
+        .into_iter()
+        .map(with_authority)
+        .collect();
+    assert!(documents.iter().any(|document| document.contains("bm9uZQ==")));
+    let tree = gadgets::bundle_of(&documents).unwrap();
+    let conversion = file(&tree, "example.org_gadgets.yaml")["spec"]["conversion"].clone();
+    assert_eq!(conversion["strategy"], "Webhook");
+    let client = &conversion["webhook"]["clientConfig"];
+    assert_eq!(text(client, "/service/path"), "/convert");
+    assert_eq!(client.get("caBundle"), None);
+    assert_eq!(
+        file(&tree, "example.org_cranks.yaml")["spec"].get("conversion"),
+        None,
+        "nobody would heal that"
+    );
+}
+
 #[rstest]
 #[case::stored("v1")]
 #[case::absent("v9")]

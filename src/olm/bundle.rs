@@ -97,9 +97,22 @@ fn shipped(body: &Value) -> Value {
 /// Takes out `spec.conversion`, and whatever would put another authority into it. OLM fills it in from `spec.webhookdefinitions`
 /// once it has made Service and certificate. One that came with the definition would lead to a Service that is not there, and the
 /// lists with which OLM checks existing objects before it updates a definition would fail for as long as it retries.
+///
+/// Where the operator sees to its definition itself, the conversion stays, without an authority: then the API server never takes an object of one
+/// version for one of another, and OLM lists only a version that the operator does not open. The operator puts the right Service and authority
+/// into it within a second.
 fn leave_conversion_to_olm(crd: &mut Value) {
+    let is_kept = opened::is_seen_to(crd);
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.remove("conversion");
+        if is_kept
+            && let Some(client) = spec
+                .get_mut("conversion")
+                .and_then(|it| it.pointer_mut("/webhook/clientConfig"))
+        {
+            client.as_object_mut().map(|client| client.remove("caBundle"));
+        } else {
+            spec.remove("conversion");
+        }
     }
     let Some(metadata) = crd.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;

@@ -3,6 +3,9 @@
 //! OLM puts the definition of a bundle in the place of the cluster's in every upgrade, without a conversion, and lists the objects in every
 //! version that was and will be served before it does so. A version that a bundle leaves closed can neither be written unconverted in that gap
 //! nor fail such a list while nothing converts. The operator heals the conversion, and opens the version with the same write.
+//!
+//! Such a definition keeps its conversion in the bundle, though it leads nowhere there: a request that needs it fails until the operator has healed it,
+//! rather than that an object which is stored in another version is read without its fields. That can be only where the stored version changes.
 
 use serde_json::{Value, json};
 
@@ -44,6 +47,11 @@ pub(super) fn closed(manifests: &Manifests) -> Result<Manifests, Error> {
             .any(|(_, api_version, kind)| body["apiVersion"] == **api_version && body["kind"] == **kind);
         (!is_example).then(|| close(body))
     }))
+}
+
+/// Whether a definition says that its operator sees to it: heals its conversion, and opens versions by that.
+pub(super) fn is_seen_to(crd: &Value) -> bool {
+    opened(crd).next().is_some()
 }
 
 /// The versions that a definition says are the operator's to open.
