@@ -26,7 +26,7 @@ use crate::runtime::key::ObjectKey;
 use crate::runtime::lease::{Leadership, LeaseConfig};
 use crate::runtime::manager::{Manager, ManagerOptions};
 use crate::runtime::metrics::RuntimeMetrics;
-use crate::runtime::{admin, health, signals};
+use crate::runtime::{admin, health, migration, signals};
 use crate::telemetry::metrics::Metrics;
 
 /// The field manager of children, and the reporter of Events.
@@ -241,6 +241,8 @@ async fn run(args: Args) -> Outcome {
     let namespace = args.election.namespace(&config);
     let mut manager = manager(&args, config, &metrics)?;
     register(&mut manager, &tuning, &args.operands);
+    // Only where objects can be converted, they can be moved from one version to another.
+    migration::register(&mut manager, &args.webhooks.definitions());
 
     let (stop, stopped) = watch::channel(false);
     let webhooks = args.webhooks.start(
@@ -321,6 +323,7 @@ fn manager(
             .cloned()
             .collect(),
         lease,
+        converts: args.webhooks.kinds(),
         operator_condition,
         grace: args.grace_period,
         ..ManagerOptions::new(NAME, instance)

@@ -57,6 +57,19 @@ pub(super) struct Running {
 }
 
 impl Webhooks {
+    /// The kinds that are converted here.
+    pub(super) fn kinds(&self) -> Vec<String> {
+        let kinds = self.webhook_address.0.map(|_| served());
+        let kinds = kinds.iter().flatten();
+        kinds.map(|kind| kind.versions().kind().to_owned()).collect()
+    }
+
+    /// The definitions whose objects are converted here.
+    pub(super) fn definitions(&self) -> Vec<String> {
+        let kinds = self.webhook_address.0.map(|_| served());
+        kinds.iter().flatten().map(|kind| converted(kind).name).collect()
+    }
+
     /// Begins to serve, if an address says where, until `stop` is done.
     ///
     /// # Errors

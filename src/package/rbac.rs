@@ -41,7 +41,7 @@ pub(super) fn objects(kinds: &[Kind]) -> Result<Vec<(String, Value)>, Error> {
 fn cluster_role(kinds: &[Kind]) -> ClusterRole {
     let mut rules: Vec<PolicyRule> = Vec::new();
     let of_kinds = kinds.iter().flat_map(|kind| kind.rules.clone());
-    for rule in of_kinds.chain([events(), definitions(kinds)]) {
+    for rule in of_kinds.chain([events(), definitions(kinds), stored_versions(kinds)]) {
         // Kinds ask for the same things; the role says each once.
         if !rules.contains(&rule) {
             rules.push(rule);
@@ -60,10 +60,19 @@ fn events() -> PolicyRule {
 
 /// Its own definitions, which it heals when they no longer lead to the webhook that converts.
 fn definitions(kinds: &[Kind]) -> PolicyRule {
+    of_definitions(kinds, "customresourcedefinitions", &HEAL)
+}
+
+/// What it says there once all objects are stored in one version.
+fn stored_versions(kinds: &[Kind]) -> PolicyRule {
+    of_definitions(kinds, "customresourcedefinitions/status", &["update"])
+}
+
+fn of_definitions(kinds: &[Kind], resource: &str, verbs: &[&str]) -> PolicyRule {
     let names = kinds.iter().filter_map(|kind| kind.crd.metadata.name.clone());
     PolicyRule {
         resource_names: Some(names.collect()),
-        ..rule("apiextensions.k8s.io", "customresourcedefinitions", &HEAL)
+        ..rule("apiextensions.k8s.io", resource, verbs)
     }
 }
 

@@ -31,6 +31,9 @@ pub struct ManagerOptions {
     pub namespaces: Vec<String>,
     /// The lease to hold while working; `None` to work without one, alone.
     pub lease: Option<LeaseConfig>,
+    /// Kinds whose objects this process may have to convert before the API server can list them. The probes do not wait for their caches: who is
+    /// not ready is not asked, and nobody else may be there to convert. Work waits for them all the same.
+    pub converts: Vec<String>,
     /// The OperatorCondition that OLM has named for this operator, if it has; it is in the operator's own namespace.
     pub operator_condition: Option<ObjectKey>,
     /// In whose name children are applied and Events published.
@@ -46,12 +49,13 @@ pub struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// Options for the operator `name`, of which this process is `instance`: all namespaces, no election, no
+    /// Options for the operator `name`, of which this process is `instance`: all namespaces, no election, no conversion, no
     /// OperatorCondition, 2 minutes for the caches, 10 s for what is under way at the end.
     pub fn new(name: impl Into<String>, instance: impl Into<String>) -> Self {
         Self {
             namespaces: Vec::new(),
             lease: None,
+            converts: Vec::new(),
             operator_condition: None,
             name: name.into(),
             instance: instance.into(),
@@ -121,9 +125,12 @@ impl Manager {
             .lease
             .as_ref()
             .map(|lease| (outlook.clone(), lease.lease_duration));
+        let converts = options.converts.clone();
         let health = Health::new(move || {
             let sources = checked.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let mut missing = missing(&sources, |source| source.is_synced());
+            let mut missing = missing(&sources, |source| {
+                source.is_synced() || converts.contains(&source.kind())
+            });
             if let Some((outlook, patience)) = &election {
                 missing.extend(outlook.check(*patience).err());
             }
@@ -395,3 +402,7 @@ fn missing(sources: &[Arc<dyn Source>], is_so: impl Fn(&dyn Source) -> bool) -> 
         })
         .collect()
 }
+
+#[cfg(test)]
+#[path = "manager_tests.rs"]
+mod tests;

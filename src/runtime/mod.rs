@@ -12,6 +12,7 @@
 //! | [`conditions`], [`events`], [`finalizers`] | what is said of an object, and what keeps it |
 //! | [`lease`], [`client`] | who may write, and the fence that sees to it |
 //! | [`queue`], [`backoff`] | what is to be done, and when again |
+//! | [`migration`] | moves stored objects to the version that is stored now |
 //! | [`upgradeable`] | keeps OLM from updating the operator in the middle of something dangerous |
 //! | [`health`], [`metrics`], [`admin`] | what others can see of the operator, and what they can change |
 //! | [`signals`] | when to end |
@@ -41,6 +42,7 @@ pub mod key;
 pub mod lease;
 pub mod manager;
 pub mod metrics;
+pub mod migration;
 pub mod predicates;
 pub mod queue;
 pub mod reconcile;
