@@ -468,9 +468,8 @@ fn a_version_that_the_operator_opens_is_closed_in_the_bundle_and_not_owned() {
 /// Until the operator has healed it, what needs it fails: with none, the API server would drop what another version says in other words.
 #[test]
 fn a_definition_whose_operator_sees_to_it_keeps_its_conversion_without_an_authority() {
-    let with_authority = |document: String| {
-        document.replacen("clientConfig:", "clientConfig:\n          caBundle: bm9uZQ==", 1)
-    };
+    let with_authority =
+        |document: String| document.replace("path: /convert}", "path: /convert}\n        caBundle: bm9uZQ==");
     let documents: Vec<String> = opened_by_the_operator("v1alpha1")
         .into_iter()
         .map(with_authority)
