@@ -1,5 +1,5 @@
-//! Why a bundle's definitions carry no `spec.conversion`: what an API server makes of them between the moment in which OLM updates a
-//! definition and the one in which it sets up the webhook.
+//! Why an operator should see to the conversion of its definitions: what an API server makes of one that came without between the moment in which
+//! OLM updates it and the one in which it sets up the webhook.
 
 #![allow(
     clippy::unwrap_used,

@@ -24,12 +24,12 @@ use roadstead::runtime::client::{Clients, REQUEST_TIMEOUT};
 use roadstead::runtime::lease::Leadership;
 use roadstead::runtime::manager::{Manager, ManagerOptions};
 use roadstead::runtime::metrics::RuntimeMetrics;
-use roadstead::runtime::migration;
+use roadstead::runtime::migration::{self, Conversion, MigrationOptions};
 use roadstead::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// On a busy machine, and after the time that a change of the stored version is given.
+/// On a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 const GROUP: &str = "migration.test";
 
@@ -177,7 +177,14 @@ impl Kind {
             metrics,
             runtime_metrics,
         );
-        migration::register(&mut manager, &[self.definition_name()]);
+        migration::register(
+            &mut manager,
+            &[self.definition_name()],
+            MigrationOptions {
+                settles: Duration::from_secs(1),
+                ..MigrationOptions::new(Conversion::Unneeded)
+            },
+        );
         tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() })
     }
 }

@@ -26,7 +26,8 @@ use crate::runtime::key::ObjectKey;
 use crate::runtime::lease::{Leadership, LeaseConfig};
 use crate::runtime::manager::{Manager, ManagerOptions};
 use crate::runtime::metrics::RuntimeMetrics;
-use crate::runtime::{admin, health, migration, signals};
+use crate::runtime::migration::{self, Conversion, MigrationOptions};
+use crate::runtime::{admin, health, signals};
 use crate::telemetry::metrics::Metrics;
 
 /// The field manager of children, and the reporter of Events.
@@ -242,7 +243,12 @@ async fn run(args: Args) -> Outcome {
     let mut manager = manager(&args, config, &metrics)?;
     register(&mut manager, &tuning, &args.operands);
     // Only where objects can be converted, they can be moved from one version to another.
-    migration::register(&mut manager, &args.webhooks.definitions());
+    let definitions = args.webhooks.definitions();
+    migration::register(
+        &mut manager,
+        &definitions,
+        MigrationOptions::new(Conversion::Webhook),
+    );
 
     let (stop, stopped) = watch::channel(false);
     let webhooks = args.webhooks.start(

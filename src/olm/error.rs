@@ -65,6 +65,11 @@ pub enum Error {
         super::OPENED
     )]
     Opened { crd: String, version: String },
+    #[error(
+        "CustomResourceDefinition {crd}: spec.conversion.strategy is {strategy:?}; with the annotation {} it must be Webhook, with the Service that converts",
+        super::OPENED
+    )]
+    Unconverted { crd: String, strategy: String },
     #[error("sample {kind} {name}: {api_version} is served by none of the CustomResourceDefinitions")]
     ForeignSample {
         kind: String,

@@ -1,11 +1,11 @@
 //! Versions of a definition that the operator itself opens, once it converts.
 //!
-//! OLM puts the definition of a bundle in the place of the cluster's in every upgrade, without a conversion, and lists the objects in every
-//! version that was and will be served before it does so. A version that a bundle leaves closed can neither be written unconverted in that gap
-//! nor fail such a list while nothing converts. The operator heals the conversion, and opens the version with the same write.
+//! OLM puts the definition of a bundle in the place of the cluster's in every upgrade, and lists the objects in every version that was and will
+//! be served before it does so. A version that a bundle leaves closed cannot fail such a list while nobody converts. The operator heals the conversion,
+//! and opens the version with the same write.
 //!
 //! Such a definition keeps its conversion in the bundle, though it leads nowhere there: a request that needs it fails until the operator has healed it,
-//! rather than that an object which is stored in another version is read without its fields. That can be only where the stored version changes.
+//! rather than that an object which is stored in another version is read without its fields. Such objects there are where the stored version changes.
 
 use serde_json::{Value, json};
 
@@ -20,10 +20,17 @@ pub const OPENED: &str = "roadstead.dev/opened-by-operator";
 /// the operator for the ClusterServiceVersion.
 ///
 /// # Errors
-/// [`Error::Opened`] of a version that is stored, or that there is not.
+/// [`Error::Opened`] of a version that is stored, or that there is not; [`Error::Unconverted`] of a definition that nothing converts.
 pub(super) fn closed(manifests: &Manifests) -> Result<Manifests, Error> {
     let mut closed = Vec::new();
     for crd in crds(manifests) {
+        let strategy = text(crd, "/spec/conversion/strategy");
+        if is_seen_to(crd) && strategy != "Webhook" {
+            return Err(Error::Unconverted {
+                crd: name(crd).to_owned(),
+                strategy: strategy.to_owned(),
+            });
+        }
         for version in opened(crd) {
             let known = manifests::list(crd, "/spec/versions");
             let found = known.iter().find(|known| known["name"] == version);

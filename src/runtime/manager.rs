@@ -31,8 +31,8 @@ pub struct ManagerOptions {
     pub namespaces: Vec<String>,
     /// The lease to hold while working; `None` to work without one, alone.
     pub lease: Option<LeaseConfig>,
-    /// Kinds whose objects this process may have to convert before the API server can list them. The probes do not wait for their caches: who is
-    /// not ready is not asked, and nobody else may be there to convert. Work waits for them all the same.
+    /// Kinds whose objects this process may have to convert before the API server can list them. The probes do not wait for their caches, unless the
+    /// API server refuses to list them at all: who is not ready is not asked, and nobody else may be there to convert. Work waits for them all the same.
     pub converts: Vec<String>,
     /// The OperatorCondition that OLM has named for this operator, if it has; it is in the operator's own namespace.
     pub operator_condition: Option<ObjectKey>,
@@ -129,7 +129,7 @@ impl Manager {
         let health = Health::new(move || {
             let sources = checked.read().unwrap_or_else(std::sync::PoisonError::into_inner);
             let mut missing = missing(&sources, |source| {
-                source.is_synced() || converts.contains(&source.kind())
+                source.is_synced() || (converts.contains(&source.kind()) && !source.is_refused())
             });
             if let Some((outlook, patience)) = &election {
                 missing.extend(outlook.check(*patience).err());

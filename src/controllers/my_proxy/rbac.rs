@@ -8,8 +8,12 @@ const OWN: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 /// The rules of the ClusterRole that the controller runs under. Leases and Events belong to the runtime, not here.
 pub fn rules() -> Vec<PolicyRule> {
     vec![
-        // `patch` is for the finalizer.
-        rule("roadstead.dev", &["myproxies"], &["list", "watch", "patch"]),
+        // `patch` is for the finalizer; `get` and `update` move what is stored in another version.
+        rule(
+            "roadstead.dev",
+            &["myproxies"],
+            &["get", "list", "watch", "patch", "update"],
+        ),
         rule("roadstead.dev", &["myproxies/status"], &["patch"]),
         // Children hold up the deletion of their proxy (`blockOwnerDeletion`). Where OwnerReferencesPermissionEnforcement is on, as on
         // OpenShift, only somebody who may set the proxy's finalizers may say so.

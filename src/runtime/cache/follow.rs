@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::guarded::Guarded;
-use super::{Cache, Progress, Watch};
+use super::{Cache, Failure, Progress, Watch};
 use crate::runtime::backoff::Backoff;
 use crate::runtime::jitter::Jitter;
 use crate::runtime::key::{Object, ObjectKey};
@@ -43,6 +42,8 @@ pub(crate) trait Source: Send + Sync {
     fn synced(&self) -> BoxFuture<'static, ()>;
     /// Why the last list or watch failed, if nothing succeeded since.
     fn last_error(&self) -> Option<String>;
+    /// Whether it failed since the API server refused it: for want of a right, or of the kind.
+    fn is_refused(&self) -> bool;
     /// Lists and watches in `namespaces` (everywhere if there are none); never returns.
     fn follow(&self, client: Client, namespaces: Vec<String>, seed: &str) -> BoxFuture<'static, ()>;
 }
@@ -72,12 +73,14 @@ impl<K: Object> Source for WatchedCache<K> {
     }
 
     fn last_error(&self) -> Option<String> {
+        self.cache.failure().as_ref().map(|failure| failure.error.clone())
+    }
+
+    fn is_refused(&self) -> bool {
         self.cache
-            .shared
-            .last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+            .failure()
+            .as_ref()
+            .is_some_and(|failure| failure.is_refusal)
     }
 
     fn follow(&self, client: Client, namespaces: Vec<String>, seed: &str) -> BoxFuture<'static, ()> {
@@ -247,7 +250,7 @@ impl<K: Object> Follower<K> {
     fn succeeded(&mut self) {
         if self.failures > 0 {
             self.failures = 0;
-            self.note_error(None);
+            *self.cache.failure() = None;
         }
     }
 
@@ -262,18 +265,19 @@ impl<K: Object> Follower<K> {
         let wait = self.jitter.stretch(RETRY.delay(self.failures), 1.0);
         self.failures = self.failures.saturating_add(1);
         warn!(kind = %K::kind(&()), %error, retry_in = ?wait, "watch failed");
-        self.note_error(Some(error.to_string()));
+        *self.cache.failure() = Some(Failure {
+            error: error.to_string(),
+            is_refusal: is_refusal(error),
+        });
         wait
     }
+}
 
-    fn note_error(&self, error: Option<String>) {
-        *self
-            .cache
-            .shared
-            .last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = error;
-    }
+fn is_refusal(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 404)
+    )
 }
 
 #[cfg(test)]

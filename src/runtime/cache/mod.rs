@@ -9,7 +9,7 @@ mod store;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::watch;
 
@@ -93,8 +93,15 @@ struct Shared<K> {
     store: RwLock<Store<K>>,
     handlers: RwLock<Vec<Handler<K>>>,
     progress: watch::Sender<Progress>,
-    last_error: Mutex<Option<String>>,
+    failure: Mutex<Option<Failure>>,
     trim: Option<Trim<K>>,
+}
+
+/// Why a list or watch failed.
+struct Failure {
+    error: String,
+    /// Whether the API server refused it, rather than could not do it.
+    is_refusal: bool,
 }
 
 /// How far the watches of a cache are.
@@ -161,7 +168,7 @@ impl<K: Object> Cache<K> {
             store: RwLock::default(),
             handlers: RwLock::default(),
             progress: watch::Sender::default(),
-            last_error: Mutex::default(),
+            failure: Mutex::default(),
             trim,
         };
         Self {
@@ -276,6 +283,11 @@ impl<K: Object> Cache<K> {
                 handler(&change);
             }
         }
+    }
+
+    /// The last failure, if nothing succeeded since.
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Store<K>> {

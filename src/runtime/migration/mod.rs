@@ -4,10 +4,10 @@
 //! it is read, until somebody writes it again; `status.storedVersions` remembers that there may be such objects. A version in there can
 //! never be removed from the definition, and OLM refuses an update that would.
 //!
-//! Whoever leads writes every object once, by a patch that changes nothing: the API server stores it anew only if it was stored in another version.
-//! Then it strikes the other versions from `status.storedVersions`. That write carries the `resourceVersion` that the definition had before the first
-//! object was looked at, so a change of the stored version meanwhile has it all begin again. Nothing is remembered: a pass that was cut off is
-//! repeated, and what has been moved is not written a second time.
+//! Whoever leads reads every object and writes it back as it was read: the API server stores it anew only if it was stored in another version. Then
+//! the other versions are struck from `status.storedVersions`. All of that goes by one spec of the definition, the one that has settled: what is read
+//! is written only if that spec is still there, so nothing is written that was read while nobody converted, and a stored version that is turned
+//! around has it all begin again. Nothing is remembered: a pass that was cut off is repeated, and what has been moved is not written a second time.
 //!
 //! It works in both directions, so that whoever goes back to a version of the operator that stores the earlier one ends with one version, too.
 
@@ -24,9 +24,9 @@ use kube::{Client, ResourceExt};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-pub use definition::Definition;
+pub use definition::{Conversion, Definition};
 
-use self::definition::{Outdated, Written};
+use self::definition::{Outdated, Spelled};
 use self::objects::Objects;
 use super::cache::Watch;
 use super::client::is_conflict;
@@ -35,41 +35,72 @@ use super::key::ObjectKey;
 use super::manager::Manager;
 use super::reconcile::{Context, Next, Reconciler};
 use super::retry::{ReconcileError, Retry};
+use super::upgradeable::{Hold, Upgradeable};
 
 /// What the controller is called in metrics, with the plural of the definition behind it.
 const NAME: &str = "storagemigration";
-/// For so long after a change of the stored version nothing is moved: each API server learns of the change by itself, and until then stores what is
-/// written to it in the other version.
-const SETTLES: Duration = Duration::from_secs(10);
-/// One pass over all objects takes this long at most. At 50 objects a second that is enough for 90,000.
+/// One pass over all objects takes this long at most.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Updates are to be held back before the first object is moved, but it is no harm if they are not.
 const HELD: Duration = Duration::from_secs(5);
+/// What was refused for single objects may be let through after this time. Each attempt asks for all of them.
+const LEFT: Duration = Duration::from_secs(5 * 60);
+
+/// How objects are moved.
+#[derive(Clone, Copy, Debug)]
+pub struct MigrationOptions {
+    /// Who converts them.
+    pub conversion: Conversion,
+    /// For so long after a change of the definition nothing is moved: each API server learns of the change by itself, and until then stores in the
+    /// version that it knows, and converts as it knows.
+    pub settles: Duration,
+}
+
+impl MigrationOptions {
+    /// 10 s after a change.
+    pub fn new(conversion: Conversion) -> Self {
+        Self {
+            conversion,
+            settles: Duration::from_secs(10),
+        }
+    }
+}
 
 /// Moves the stored objects of these definitions, `PLURAL.GROUP`, while this process leads.
 ///
-/// It needs the rights to `get`, `list` and `watch` the definitions by name, to `update` `customresourcedefinitions/status`, and to `list` and `patch`
-/// their objects in all namespaces, whichever ones the manager watches: a definition is the whole cluster's.
-pub fn register(manager: &mut Manager, definitions: &[String]) {
+/// It needs the rights to `get`, `list` and `watch` the definitions by name, to `update` `customresourcedefinitions/status`, and to `get`, `list`
+/// and `update` their objects in all namespaces, whichever ones the manager watches: a definition is the whole cluster's.
+pub fn register(manager: &mut Manager, definitions: &[String], options: MigrationOptions) {
+    let of_controller = ControllerOptions {
+        concurrency: 1,
+        timeout: LIMIT,
+        ..ControllerOptions::default()
+    };
     for definition in definitions {
         let watch = Watch::all().fields(format!("metadata.name={definition}"));
         let cache = manager.cache::<Definition>(watch);
-        let options = ControllerOptions {
-            concurrency: 1,
-            timeout: LIMIT,
-            ..ControllerOptions::default()
-        };
         let plural = definition.split('.').next().unwrap_or(definition);
         let name = format!("{NAME}-{plural}");
-        manager.add(Controller::new(name, &cache, StorageMigration::default()).options(options));
+        let controller = Controller::new(name, &cache, StorageMigration::new(options));
+        manager.add(controller.options(of_controller));
     }
 }
 
 /// Reconciles a definition's `status.storedVersions`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StorageMigration {
-    /// In which version objects have been stored since when, as far as this process has seen it.
-    stored: Mutex<HashMap<ObjectKey, (String, Instant)>>,
+    options: MigrationOptions,
+    /// What is to be moved by which definition.
+    under_way: Mutex<HashMap<ObjectKey, UnderWay>>,
+}
+
+/// Objects are to be moved.
+#[derive(Debug)]
+struct UnderWay {
+    /// How the definition is spelled, and since when this process has seen it so.
+    spelled: Spelled,
+    since: Instant,
+    hold: Arc<Hold>,
 }
 
 impl Reconciler for StorageMigration {
@@ -77,60 +108,84 @@ impl Reconciler for StorageMigration {
     type Error = Error;
 
     async fn reconcile(&self, definition: Arc<Definition>, context: &Context) -> Result<Next, Error> {
-        let Some(outdated) = definition.outdated() else {
+        let Some(outdated) = definition.outdated(self.options.conversion) else {
             self.gone(&ObjectKey::of(&*definition));
             return Ok(Next::OnChange);
         };
-        if let Some(wait) = self.settles(&ObjectKey::of(&*definition), &outdated, Instant::now()) {
+        let (wait, hold) = self.settle(&definition, &outdated, context.upgradeable(), Instant::now());
+        if !wait.is_zero() {
             return Ok(Next::After(wait));
         }
-        let name = definition.name_any();
-        let message = format!("the objects of {name} are moved to {}", outdated.stored);
-        let hold = context.upgradeable().hold("StorageMigration", &message, LIMIT);
         if let Err(error) = hold.written(HELD).await {
-            warn!(definition = name, %error, "objects are moved, though an update may come meanwhile");
+            let definition = definition.name_any();
+            warn!(definition, %error, "objects are moved, though an update may come meanwhile");
         }
-        migrate(&name, context.client()).await?;
+        migrate(&definition, &outdated, context.client()).await?;
         Ok(Next::OnChange)
     }
 
     fn gone(&self, key: &ObjectKey) {
-        self.stored().remove(key);
+        self.under_way().remove(key);
     }
 }
 
 impl StorageMigration {
-    /// For how long every API server may still have to learn in which version objects are stored.
-    fn settles(&self, key: &ObjectKey, outdated: &Outdated, now: Instant) -> Option<Duration> {
-        let mut stored = self.stored();
-        let known = stored.get(key).filter(|(version, _)| *version == outdated.stored);
-        let since = known.map_or(now, |(_, since)| *since);
-        stored.insert(key.clone(), (outdated.stored.clone(), since));
-        let wait = SETTLES.saturating_sub(now.duration_since(since));
-        (!wait.is_zero()).then_some(wait)
+    fn new(options: MigrationOptions) -> Self {
+        Self {
+            options,
+            under_way: Mutex::default(),
+        }
     }
 
-    fn stored(&self) -> MutexGuard<'_, HashMap<ObjectKey, (String, Instant)>> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    /// For how long API servers may still go by an earlier definition, and what holds updates back until all is moved, however often it is tried.
+    fn settle(
+        &self,
+        definition: &Definition,
+        outdated: &Outdated,
+        upgradeable: &Upgradeable,
+        now: Instant,
+    ) -> (Duration, Arc<Hold>) {
+        let mut all = self.under_way();
+        let spelled = definition.spelled();
+        let under_way = all.entry(ObjectKey::of(definition)).or_insert_with(|| {
+            let message = format!(
+                "the objects of {} are moved to {}",
+                definition.name_any(),
+                outdated.stored
+            );
+            UnderWay {
+                spelled: spelled.clone(),
+                since: now,
+                hold: Arc::new(upgradeable.hold("StorageMigration", &message, LIMIT)),
+            }
+        });
+        if under_way.spelled != spelled {
+            (under_way.spelled, under_way.since) = (spelled, now);
+        }
+        let wait = self
+            .options
+            .settles
+            .saturating_sub(now.duration_since(under_way.since));
+        (wait, Arc::clone(&under_way.hold))
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<ObjectKey, UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Moves all objects, and says so in the definition, if its stored version is the same all the time.
-async fn migrate(name: &str, client: &Client) -> Result<(), Error> {
-    let before = Written::read(client, name).await?;
-    let Some(outdated) = before.definition()?.outdated() else {
-        return Ok(());
-    };
-    let started = Instant::now();
+/// Moves all objects, and says so in the definition, as long as it is spelled so.
+async fn migrate(definition: &Definition, outdated: &Outdated, client: &Client) -> Result<(), Error> {
+    let (name, started) = (definition.name_any(), Instant::now());
     info!(definition = name, to = outdated.stored, from = ?outdated.others, "moving stored objects");
-    let moved = Objects::of(&before.definition()?, &outdated.stored, client)
-        .touch_all()
+    let looked_at = Objects::of(definition, &outdated.stored, client)
+        .move_all()
         .await?;
-    before.strike(client, &outdated).await?;
+    definition.strike(outdated, client).await?;
     info!(
         definition = name,
         to = outdated.stored,
-        objects = moved,
+        looked_at,
         seconds = started.elapsed().as_secs(),
         "every stored object is of one version"
     );
@@ -149,15 +204,9 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
-    /// The definition is not as an API server gives it.
-    #[error("{name} is not as an API server gives it: {source}")]
-    Malformed {
-        /// Which one.
-        name: String,
-        /// What is wrong.
-        #[source]
-        source: serde_json::Error,
-    },
+    /// Somebody wrote the definition meanwhile.
+    #[error("the definition {0} has changed meanwhile")]
+    Changed(String),
     /// These were not moved.
     #[error("objects that could not be moved: {count}, the first of them {first}: {source}")]
     Left {
@@ -185,21 +234,17 @@ impl ReconcileError for Error {
     fn category(&self) -> &'static str {
         match self {
             Self::Request { .. } => "request",
-            Self::Malformed { .. } => "malformed",
+            Self::Changed(_) => "changed",
             Self::Left { .. } => "left",
         }
     }
 
     fn retry(&self) -> Retry {
         match self {
-            // Somebody else wrote the definition, or the list took too long to be continued.
-            Self::Request { source, .. } if is_conflict(source) || is_expired(source) => Retry::Again,
-            Self::Request { .. } | Self::Left { .. } => Retry::BackOff,
-            Self::Malformed { .. } => Retry::OnChange,
+            Self::Changed(_) => Retry::Again,
+            Self::Request { source, .. } if is_conflict(source) => Retry::Again,
+            Self::Request { .. } => Retry::BackOff,
+            Self::Left { .. } => Retry::After(LEFT),
         }
     }
-}
-
-fn is_expired(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 410)
 }

@@ -37,7 +37,7 @@ pub enum Verdict {
         /// Another, for what cannot wait until the first is due: it closes versions that are open while nothing converts.
         close: Option<Value>,
         /// Whether this may be what somebody else is about to do something with: OLM takes the conversion away from an operator that it removes.
-        /// One that is there and leads to nobody is not that.
+        /// One that is there and leads to nobody is not that, and where objects are stored in several versions nobody may read them meanwhile.
         can_wait: bool,
     },
 }
@@ -71,6 +71,8 @@ pub struct Definition {
     pub metadata: Metadata,
     /// Its specification.
     pub spec: DefinitionSpec,
+    #[serde(default)]
+    status: DefinitionStatus,
 }
 
 /// The specification of a [`Definition`].
@@ -82,7 +84,25 @@ pub struct DefinitionSpec {
     versions: Vec<Value>,
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DefinitionStatus {
+    #[serde(default)]
+    stored_versions: Vec<String>,
+}
+
 impl Definition {
+    /// Whether all objects are stored in the version in which they are written: then that can be read without any conversion.
+    fn is_stored_in_one_version(&self) -> bool {
+        let stored = self
+            .spec
+            .versions
+            .iter()
+            .find(|version| version["storage"] == json!(true));
+        let others = |name: &String| stored.is_none_or(|stored| stored["name"] != json!(name));
+        !self.status.stored_versions.iter().any(others)
+    }
+
     /// The versions with those served, or closed, that the annotation names and the webhook converts; nothing if they are already. The stored one
     /// needs no conversion, and stays as it is.
     fn with_served(&self, converter: &Converter, served: bool) -> Option<Vec<Value>> {
@@ -255,7 +275,7 @@ impl Wanted<'_> {
             wrong,
             patch,
             close,
-            can_wait: !is_webhook,
+            can_wait: !is_webhook && definition.is_stored_in_one_version(),
         }
     }
 

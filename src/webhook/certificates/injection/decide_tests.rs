@@ -276,6 +276,30 @@ fn a_webhook_that_cannot_be_reached_closes_nothing_and_cannot_wait() {
     );
 }
 
+/// What is stored in the other version is read without its fields, in the only version that is left open.
+#[rstest]
+#[case::one(json!(["v1"]), true)]
+#[case::none_known(json!([]), true)]
+#[case::two(json!(["v2", "v1"]), false)]
+fn while_objects_are_stored_in_several_versions_a_conversion_that_is_taken_away_cannot_wait(
+    #[case] stored: Value,
+    #[case] waits: bool,
+) {
+    let served = World::new().alone();
+    let wanted = Wanted {
+        service: &service(),
+        served: &served,
+        now: at(0),
+    };
+    let mut definition = definition("v2", &json!({"strategy": "None"}), [true, true]);
+    definition.status = serde_json::from_value(json!({"storedVersions": stored})).unwrap();
+    let verdict = wanted.conversion(&definition, &converter());
+    assert!(
+        matches!(verdict, Verdict::Heal { can_wait, .. } if can_wait == waits),
+        "{verdict:?}"
+    );
+}
+
 /// OLM's bundle brings a conversion that knows neither the namespace nor the authority, and closes what is not stored.
 #[rstest]
 #[case::no_bundle(Value::Null)]

@@ -1,12 +1,12 @@
 //! Puts right what leads to the webhook: the conversion of our CustomResourceDefinitions and, without OLM, the CA bundles of our webhook
 //! configurations.
 //!
-//! While OLM replaces a definition, its conversion is `None` until the new ClusterServiceVersion is installed. The API server then rewrites
-//! `apiVersion` and nothing else, and drops what the other version has no field for. So whoever runs at that time brings the conversion
-//! back, within seconds.
+//! A definition that OLM has just put there has a conversion that leads nowhere, and its versions that are not stored are closed. Whoever runs at that
+//! time mends the one and opens the others by one write, at once.
 //!
-//! While there is no conversion, a version that is not stored must not be open, or what is written in it loses fields. It is closed as soon as it is
-//! seen, and opened by the write that heals the conversion.
+//! Without any conversion, as OLM leaves a definition whose operator it removes, the API server rewrites `apiVersion` and nothing else, and drops what
+//! the other version has no field for. Then a version that is not stored must not be open: it is closed as soon as that is seen, and opened by the
+//! write that heals the conversion.
 //!
 //! Each object is watched by its name, and looked at every half minute besides. What is wrong is decided purely, on what was read, and the
 //! patch carries the `resourceVersion` of that; what is due by now is a pure step as well. A conflict ends the round, and the next look decides
