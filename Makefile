@@ -135,17 +135,17 @@ greeter-push: ## Push them
 	$(CONTAINER_TOOL) push $(GREETER_BUNDLE_IMG)
 
 ##@ Deploy without OLM
-# Nobody converts any more. The same as in README.md, "Uninstall"
-CLOSE_V1 := [{"op":"test","path":"/spec/versions/1/name","value":"v1"},{"op":"replace","path":"/spec/versions/1/served","value":false},{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]
+# Closes the version at $$at, which nobody converts any more. As in README.md, "Uninstall"
+CLOSE := [{"op":"test","path":"/spec/versions/'$$at'/storage","value":false},{"op":"replace","path":"/spec/versions/'$$at'/served","value":false},{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]
 .PHONY: install uninstall deploy undeploy
 install: ## Install the CRDs into the current cluster
 	$(call require,$(KUBECTL),install kubectl)
 	$(KUBECTL) apply --server-side -f crds/
 uninstall: ## Delete the CRDs; refused while objects of theirs are there
 	$(call require,$(KUBECTL),install kubectl)
-	@crd=$$($(KUBECTL) --request-timeout=10s get crd myproxies.roadstead.dev --ignore-not-found -o name); \
-	if [ -z "$$crd" ]; then exit; fi; \
-	objects=$$($(KUBECTL) --request-timeout=10s get myproxies.v1alpha1.roadstead.dev --all-namespaces -o name) || { echo "make: cannot tell whether MyProxy objects are there, so the CRDs stay" >&2; exit 1; }; \
+	@stored=$$($(KUBECTL) --request-timeout=10s get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[?(@.storage==true)].name}'); \
+	if [ -z "$$stored" ]; then exit; fi; \
+	objects=$$($(KUBECTL) --request-timeout=10s get myproxies.$$stored.roadstead.dev --all-namespaces -o name) || { echo "make: cannot tell whether MyProxy objects are there, so the CRDs stay" >&2; exit 1; }; \
 	[ -z "$$objects" ] || { echo "make: $$(wc -l <<<"$$objects") MyProxy objects are there: delete them first, while the operator can clean up after them" >&2; exit 1; }
 	$(KUBECTL) delete --ignore-not-found -f crds/
 deploy: ## Install the CRDs and the operator: IMG=... NGINX_IMAGE=...
@@ -153,10 +153,12 @@ deploy: ## Install the CRDs and the operator: IMG=... NGINX_IMAGE=...
 undeploy: ## Remove the operator; CRDs, objects and what they run stay
 	$(call require,$(KUBECTL),install kubectl)
 	$(KUBECTL) delete --ignore-not-found -k config/webhook
-# In the foreground: as long as a pod of it runs, v1 would be opened again
+# In the foreground: as long as a pod of it runs, what is closed next would be opened again
 	$(KUBECTL) -n roadstead-system delete --ignore-not-found --cascade=foreground --wait deployment/roadstead-operator
-	@second=$$($(KUBECTL) get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[1].name}'); \
-	if [ "$$second" = v1 ]; then $(KUBECTL) patch crd myproxies.roadstead.dev --type=json -p '$(CLOSE_V1)'; fi
+	@versions=$$($(KUBECTL) get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[*].storage}'); at=0; \
+	for stored in $$versions; do \
+	  [ "$$stored" = true ] || $(KUBECTL) patch crd myproxies.roadstead.dev --type=json -p '$(CLOSE)'; at=$$((at + 1)); \
+	done
 	$(KUBECTL) delete --ignore-not-found -k config/certificates
 	$(KUBECTL) delete --ignore-not-found -k config/rbac
 	$(KUBECTL) delete --ignore-not-found -k config/manager

@@ -51,7 +51,7 @@ async fn main() {
     let started = Instant::now();
     each(count, async |number| {
         let proxy = json!({
-            "apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy", "metadata": {"name": name(number)},
+            "apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": name(number)},
             "spec": {
                 "upstreams": [{"name": "up", "servers": [{"host": "backend", "port": 80}]}],
                 "routes": [{"path": "/", "upstream": "up"}],

@@ -50,9 +50,9 @@ async fn from_a_spec_to_a_proxy_that_serves() {
     let pods = world.run_pods("edge", 2).await;
     world.until("edge", "ready", is_ready).await;
     let status = world.status("edge").await;
-    assert_eq!(status["pod_names"], json!(pods));
+    assert_eq!(status["podNames"], json!(pods));
     assert_eq!(
-        (&status["phase"], &status["ready_replicas"]),
+        (&status["phase"], &status["readyReplicas"]),
         (&json!("Running"), &json!(2))
     );
     assert_eq!(world.names::<Service>().await, ["edge"]);
@@ -262,7 +262,7 @@ async fn a_spec_that_makes_no_sense_is_told_and_mended() {
     assert_eq!(
         (
             condition(&status, "Available")["status"].as_str(),
-            status["pod_names"].as_array().map(Vec::len)
+            status["podNames"].as_array().map(Vec::len)
         ),
         (Some("True"), Some(2))
     );
@@ -275,7 +275,7 @@ async fn a_spec_that_makes_no_sense_is_told_and_mended() {
 async fn the_api_server_refuses_what_the_schema_can_tell() {
     let world = World::new("schema").await;
     for (name, spec, part) in [
-        ("edge", json!({"name": "Edge"}), "spec.name"),
+        ("edge", json!({"deploymentName": "Edge"}), "spec.deploymentName"),
         ("edge", json!({"replicas": -1}), "spec.replicas"),
         (
             "edge",
@@ -316,7 +316,7 @@ async fn the_api_server_refuses_what_the_schema_can_tell() {
 async fn a_name_that_is_taken_is_told_and_taken_over_once_it_is_free() {
     let world = World::serving("taken", &["first"]).await;
     let mut wanting = spec(80);
-    wanting["name"] = json!("first");
+    wanting["deploymentName"] = json!("first");
     world.create("second", wanting).await;
     let job = world.the_check().await;
     world.finish(&job, true).await;
@@ -351,7 +351,7 @@ async fn a_name_that_is_taken_is_told_and_taken_over_once_it_is_free() {
 async fn a_renamed_deployment_goes_once_its_successor_serves() {
     let world = World::serving("rename", &["edge"]).await;
     world
-        .patch::<MyProxy>("edge", json!({"spec": {"name": "front"}}))
+        .patch::<MyProxy>("edge", json!({"spec": {"deploymentName": "front"}}))
         .await;
     world.until_child::<Deployment>("front").await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -360,7 +360,7 @@ async fn a_renamed_deployment_goes_once_its_successor_serves() {
     world.until_names::<Deployment>(&["front"]).await;
     world
         .until("edge", "the new pods are named", |status| {
-            status["pod_names"] == json!(pods)
+            status["podNames"] == json!(pods)
         })
         .await;
 }
@@ -394,7 +394,7 @@ async fn a_proxy_is_ready_again_only_once_its_rollout_is_over() {
 #[tokio::test]
 async fn a_write_that_is_rejected_is_told_and_takes_nothing_from_the_pods_that_serve() {
     let world = World::serving("rejected", &["edge"]).await;
-    let pods = world.status("edge").await["pod_names"].clone();
+    let pods = world.status("edge").await["podNames"].clone();
     // More is asked for than may be used: only the API server's own rules for pods tell.
     let resources = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}});
     world
@@ -408,7 +408,7 @@ async fn a_write_that_is_rejected_is_told_and_takes_nothing_from_the_pods_that_s
     let status = world.status("edge").await;
     assert_eq!(condition(&status, "Progressing")["reason"], "Rejected");
     assert_eq!(condition(&status, "Available")["status"], "True");
-    assert_eq!((&status["pod_names"], &status["replicas"]), (&pods, &json!(2)));
+    assert_eq!((&status["podNames"], &status["replicas"]), (&pods, &json!(2)));
     world
         .patch::<MyProxy>("edge", json!({"spec": {"resources": null}}))
         .await;
@@ -418,7 +418,7 @@ async fn a_write_that_is_rejected_is_told_and_takes_nothing_from_the_pods_that_s
 #[tokio::test]
 async fn pod_names_follow_the_pods() {
     let world = World::serving("pods", &["edge"]).await;
-    let names = world.status("edge").await["pod_names"].clone();
+    let names = world.status("edge").await["podNames"].clone();
     // One that is going away, but not yet gone.
     let pod = names[0].as_str().unwrap();
     world
@@ -430,7 +430,7 @@ async fn pod_names_follow_the_pods() {
     world.delete::<Pod>(pod).await;
     world
         .until("edge", "one is left", |status| {
-            status["pod_names"] == json!([names[1]])
+            status["podNames"] == json!([names[1]])
         })
         .await;
 }

@@ -206,7 +206,11 @@ async fn a_certificate_that_cannot_be_read_is_told_with_the_configuration_that_i
     let folder = tempfile::tempdir().unwrap();
     let certificate = folder.path().join("first");
     self_signed(&certificate, "first");
-    let agent = Agent::start(render_spec(json!({"tls_secret": "edge"})), Some(&certificate)).await;
+    let agent = Agent::start(
+        render_spec(json!({"tls": {"secretName": "edge"}})),
+        Some(&certificate),
+    )
+    .await;
     std::fs::remove_file(agent.folder.path().join("tls/tls.key")).unwrap();
     let report = agent
         .wait_until("a refusal", |config| config["refused"].is_string())
@@ -239,7 +243,7 @@ async fn a_renewed_certificate_is_served_and_a_broken_one_is_not() {
         path
     };
     let (first, second) = (certificate("first"), certificate("second"));
-    let agent = Agent::start(render_spec(json!({"tls_secret": "edge"})), Some(&first)).await;
+    let agent = Agent::start(render_spec(json!({"tls": {"secretName": "edge"}})), Some(&first)).await;
     assert_eq!(served_name(agent.https), "first");
     agent.copy_tls(&second);
     agent

@@ -74,14 +74,14 @@ async fn living(namespace: &str) -> (World, PlayedKubelet) {
 /// Waits until the proxy serves with so many pods, and none is there that its status does not name.
 async fn until_it_serves(world: &World, name: &str, pods: usize) {
     let holds = |status: &Value| {
-        let named = status["pod_names"].as_array().map(Vec::len);
-        is_ready(status) && status["ready_replicas"] == pods && named == Some(pods)
+        let named = status["podNames"].as_array().map(Vec::len);
+        is_ready(status) && status["readyReplicas"] == pods && named == Some(pods)
     };
     world
         .until_said(name, &format!("ready with {pods} pods"), holds)
         .await;
     within(LIMIT, "no other pods are there", async || {
-        json!(world.names::<Pod>().await) == world.status(name).await["pod_names"]
+        json!(world.names::<Pod>().await) == world.status(name).await["podNames"]
     })
     .await;
 }

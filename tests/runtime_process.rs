@@ -308,7 +308,8 @@ fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
 }
 
 async fn make_proxy(namespace: &str) {
-    let proxy = json!({"apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy", "metadata": {"name": "web"}, "spec": {}});
+    let proxy =
+        json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": "web"}, "spec": {}});
     let proxies: Api<MyProxy> = Api::namespaced(ApiServer::shared().client().await, namespace);
     let proxy = serde_json::from_value(proxy).unwrap();
     proxies.create(&PostParams::default(), &proxy).await.unwrap();

@@ -140,7 +140,7 @@ async fn a_proxy_that_somebody_else_holds_gets_nothing_back_when_it_is_deleted()
 /// Nothing tells the operator that what a check waited for is there: it has to ask again by itself.
 #[rstest::rstest]
 #[case::image(json!({"image": "nginx-missing:1"}), "ImagePullBackOff")]
-#[case::secret(json!({"tls_secret": "missing"}), "Secret missing")]
+#[case::secret(json!({"tls": {"secretName": "missing"}}), "Secret missing")]
 fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value, #[case] told: &str) {
     cases::on_a_paused_clock(async {
         let mut world = World::new(&PROXIES);
@@ -169,15 +169,13 @@ fn a_check_that_could_not_be_run_is_repeated_until_it_can(#[case] change: Value,
     });
 }
 
-/// v1 alone can say so; what conversion keeps of it stands beside the object as it is stored.
 #[tokio::test(start_paused = true)]
 async fn a_proxy_that_is_paused_is_left_as_it_is_and_catches_up_afterwards() {
     let mut world = World::new(&PROXIES);
     world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
     world.until_object("MyProxy", "edge", "ready", is_ready).await;
     world.until_quiet().await;
-    let kept = r#"{"v1":[{"at":["spec","paused"],"is":true}]}"#;
-    let pause = json!({"metadata": {"annotations": {"roadstead.dev/kept": kept}}, "spec": {"replicas": 5}});
+    let pause = json!({"spec": {"paused": true, "replicas": 5}});
     world.people.patch("MyProxy", "edge", pause).await.unwrap();
     let says = |proxy: &Value, reason: &str| condition(proxy, "Progressing")["reason"] == reason;
     world
@@ -191,7 +189,7 @@ async fn a_proxy_that_is_paused_is_left_as_it_is_and_catches_up_afterwards() {
     assert_eq!(proxy["status"]["replicas"], 2);
     assert_eq!(world.names("PodDisruptionBudget"), Vec::<String>::new());
 
-    let go_on = json!({"metadata": {"annotations": null}, "spec": {"replicas": 3}});
+    let go_on = json!({"spec": {"paused": null, "replicas": 3}});
     world.people.patch("MyProxy", "edge", go_on).await.unwrap();
     let is_brought_about = |proxy: &Value| is_ready(proxy) && proxy["status"]["replicas"] == 3;
     world
@@ -206,12 +204,53 @@ async fn a_proxy_that_is_renamed_keeps_serving() {
     world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
     world.until_object("MyProxy", "edge", "ready", is_ready).await;
     world.sim.always(keeps_serving("edge"));
-    let renamed = json!({"spec": {"name": "front", "resources": {"limits": {"cpu": "1"}}}});
+    let renamed = json!({"spec": {"deploymentName": "front", "resources": {"limits": {"cpu": "1"}}}});
     world.people.patch("MyProxy", "edge", renamed).await.unwrap();
     world.until_object("MyProxy", "edge", "ready", is_ready).await;
     world.until_quiet().await;
     assert_eq!(world.names("Deployment"), ["front"]);
     status_says_what_is(&world, "edge");
+}
+
+/// As after an update from an operator that wrote another version of the proxy: they are neither made anew nor given a second owner, and go
+/// like all others.
+#[tokio::test(start_paused = true)]
+async fn children_that_name_their_proxy_in_an_earlier_version_are_its_own() {
+    let mut world = World::new(&PROXIES);
+    world.people.create("MyProxy", "edge", spec(80)).await.unwrap();
+    world.until_object("MyProxy", "edge", "ready", is_ready).await;
+    world.sim.always(keeps_serving("edge"));
+    world.until_quiet().await;
+    world.stop().await;
+    let children = ["Service", "ConfigMap", "Deployment", "PodDisruptionBudget"];
+    let mut before = Vec::new();
+    for kind in children {
+        let mut child = world.list(kind).remove(0);
+        before.push(child["metadata"]["uid"].clone());
+        let owners = &mut child["metadata"]["ownerReferences"];
+        assert_eq!(owners[0]["apiVersion"], "roadstead.dev/v1");
+        owners[0]["apiVersion"] = json!("roadstead.dev/v1alpha1");
+        // An operator that asks for something else has another hash of it.
+        let earlier = json!({"metadata": {"ownerReferences": owners, "annotations": {"roadstead.dev/applied": "another"}}});
+        let name = child["metadata"]["name"].as_str().unwrap();
+        world.people.patch(kind, name, earlier).await.unwrap();
+    }
+    let scaled = json!({"spec": {"replicas": 1}});
+    world.people.patch("MyProxy", "edge", scaled).await.unwrap();
+
+    world.start(&Faults::default(), None);
+    world.until_object("MyProxy", "edge", "ready", is_ready).await;
+    world.until_quiet().await;
+    assert_eq!(world.names("PodDisruptionBudget"), Vec::<String>::new());
+    for (kind, uid) in children.iter().zip(before).take(3) {
+        let child = world.list(kind).remove(0);
+        assert_eq!(child["metadata"]["uid"], uid, "{kind}");
+        let owners = child["metadata"]["ownerReferences"].as_array().unwrap();
+        let named: Vec<_> = owners.iter().map(|owner| owner["apiVersion"].clone()).collect();
+        assert_eq!(named, ["roadstead.dev/v1"], "{kind}");
+    }
+    world.people.delete("MyProxy", "edge").await.unwrap();
+    world.until_gone("MyProxy", "edge").await;
 }
 
 /// One that cannot renew its lease has stopped writing by the time another one takes it.

@@ -16,7 +16,8 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
 use kube::core::crd::merge_crds;
 use kube::{Client, CustomResourceExt, ResourceExt};
 use roadstead::api::conversion::KEPT;
@@ -27,7 +28,14 @@ use webhook_tls::{Authority, Served};
 
 const MANY: usize = 1000;
 
+/// The version that is stored, and the one that is made of it.
+const WAYS: [[&str; 2]; 2] = [["v1alpha1", "v1"], ["v1", "v1alpha1"]];
+const DEFINITION: &str = "myproxies.roadstead.dev";
+const CONFIGURATION: &str = "roadstead";
+
 struct Ground {
+    /// One of [`WAYS`].
+    way: [&'static str; 2],
     client: Client,
     authority: Authority,
     server: Served,
@@ -35,14 +43,15 @@ struct Ground {
 }
 
 impl Ground {
-    async fn prepare() -> Self {
+    async fn prepare(way: [&'static str; 2]) -> Self {
         let api = ApiServer::shared();
         let authority = Authority::new();
         let ground = Self {
+            way,
             client: api.client().await,
             server: begin(&authority, 0).await,
             authority,
-            namespace: api.namespace("webhooks").await,
+            namespace: api.namespace(&format!("storing-{}", way[0])).await,
         };
         ground.install().await;
         ground
@@ -57,7 +66,7 @@ impl Ground {
 
     async fn install(&self) {
         let definitions = vec![v1alpha1::MyProxy::crd(), v1::MyProxy::crd()];
-        let mut crd = serde_json::to_value(merge_crds(definitions, "v1alpha1").unwrap()).unwrap();
+        let mut crd = serde_json::to_value(merge_crds(definitions, self.way[0]).unwrap()).unwrap();
         crd["spec"]["conversion"] = json!({
             "strategy": "Webhook",
             "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": self.reached_by(CONVERT)},
@@ -96,7 +105,7 @@ impl Ground {
                 }],
             })
         };
-        let named = |webhook: Value| json!({"metadata": {"name": "roadstead"}, "webhooks": [webhook]});
+        let named = |webhook: Value| json!({"metadata": {"name": CONFIGURATION}, "webhooks": [webhook]});
         let validating = named(webhook(validate_path("myproxies"), "validate"));
         let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         api.create(
@@ -118,6 +127,36 @@ impl Ground {
 
     fn late(&self) -> Api<v1::MyProxy> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Objects as they are stored, and as they are converted.
+    fn both_ways(&self) -> [Api<DynamicObject>; 2] {
+        self.way.map(|version| {
+            let resource = ApiResource {
+                version: version.to_owned(),
+                api_version: format!("roadstead.dev/{version}"),
+                ..ApiResource::erase::<v1::MyProxy>(&())
+            };
+            Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+        })
+    }
+
+    /// Takes the definition away with all its objects, so that another one can be installed.
+    async fn remove(self) {
+        let (client, params) = (&self.client, DeleteParams::default());
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+        drop(validating.delete(CONFIGURATION, &params).await.unwrap());
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+        drop(mutating.delete(CONFIGURATION, &params).await.unwrap());
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        drop(crds.delete(DEFINITION, &params).await.unwrap());
+        let probe = self.late();
+        within(Duration::from_secs(60), "neither version is served", async || {
+            let is_defined = crds.get_opt(DEFINITION).await.unwrap().is_some();
+            !is_defined && probe.list(&ListParams::default()).await.is_err()
+        })
+        .await;
+        self.server.stop().await;
     }
 }
 
@@ -145,18 +184,21 @@ fn refusal<T: std::fmt::Debug>(outcome: kube::Result<T>) -> (u16, String, Vec<St
     (status.code, status.message.clone(), causes)
 }
 
-/// One story, since all of it is about one definition, of which a cluster has one.
+/// One story for each version that may be stored, one after the other: all of it is about one definition, of which a cluster has one.
 #[test]
 fn an_api_server_converts_and_admits_by_way_of_the_webhooks() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     ApiServer::shared();
     runtime.block_on(async {
-        let ground = Ground::prepare().await;
-        both_versions_say_the_same(&ground).await;
-        what_v1alpha1_cannot_say_survives_a_client_that_replaces_the_object(&ground).await;
-        a_bad_object_is_refused_in_the_words_of_its_client(&ground).await;
-        a_list_that_is_not_read_in_pages_works(&ground).await;
-        a_server_that_is_away_is_told_of_and_nothing_is_lost(ground).await;
+        for way in WAYS {
+            let mut ground = Ground::prepare(way).await;
+            both_versions_say_the_same(&ground).await;
+            what_v1alpha1_cannot_say_survives_a_client_that_replaces_the_object(&ground).await;
+            a_bad_object_is_refused_in_the_words_of_its_client(&ground).await;
+            a_list_that_is_not_read_in_pages_works(&ground).await;
+            ground = a_server_that_is_away_is_told_of_and_nothing_is_lost(ground).await;
+            ground.remove().await;
+        }
     });
 }
 
@@ -186,15 +228,15 @@ async fn what_v1alpha1_cannot_say_survives_a_client_that_replaces_the_object(gro
         .replace("web", &PostParams::default(), &late)
         .await
         .unwrap();
-    let mut stored = ground.early().get("web").await.unwrap();
-    assert!(stored.annotations().contains_key(KEPT));
+    let mut known = ground.early().get("web").await.unwrap();
+    assert!(known.annotations().contains_key(KEPT));
     // As a client does that makes the whole object from what it knows, such as `kubectl replace` of a file.
-    stored.metadata.annotations = None;
-    stored.metadata.managed_fields = None;
-    stored.spec.replicas = 4;
+    known.metadata.annotations = None;
+    known.metadata.managed_fields = None;
+    known.spec.replicas = 4;
     ground
         .early()
-        .replace("web", &PostParams::default(), &stored)
+        .replace("web", &PostParams::default(), &known)
         .await
         .unwrap();
     let late = ground.late().get("web").await.unwrap();
@@ -235,12 +277,13 @@ async fn a_bad_object_is_refused_in_the_words_of_its_client(ground: &Ground) {
 }
 
 async fn a_list_that_is_not_read_in_pages_works(ground: &Ground) {
-    let api = ground.early();
+    let [stored, converted] = ground.both_ways();
     let spec = json!({"upstreams": (0..30).map(|at| json!({
         "name": format!("upstream-{at}"), "servers": [{"host": format!("server-{at}.example.com"), "port": 8080}],
     })).collect::<Vec<_>>()});
     let creating = futures::stream::iter(0..MANY).map(|at| {
-        let (api, one) = (api.clone(), early(&format!("many-{at}"), spec.clone()));
+        let one = json!({"metadata": {"name": format!("many-{at}")}, "spec": spec});
+        let (api, one) = (stored.clone(), serde_json::from_value(one).unwrap());
         async move { api.create(&PostParams::default(), &one).await }
     });
     creating
@@ -249,7 +292,7 @@ async fn a_list_that_is_not_read_in_pages_works(ground: &Ground) {
         .await
         .unwrap();
     let started = std::time::Instant::now();
-    let all = ground.late().list(&ListParams::default()).await.unwrap();
+    let all = converted.list(&ListParams::default()).await.unwrap();
     println!(
         "a list of {} objects took {:?}",
         all.items.len(),
@@ -260,55 +303,49 @@ async fn a_list_that_is_not_read_in_pages_works(ground: &Ground) {
         all.items
             .iter()
             .skip(1)
-            .all(|one| one.spec.upstreams.len() == 30 || one.name_any() == "web")
+            .all(|one| one.data["spec"]["upstreams"][29].is_object() || one.name_any() == "web")
     );
 }
 
-async fn a_server_that_is_away_is_told_of_and_nothing_is_lost(ground: Ground) {
+async fn a_server_that_is_away_is_told_of_and_nothing_is_lost(mut ground: Ground) -> Ground {
     let address = ground.server.address;
-    let Ground {
-        client,
-        authority,
-        server,
-        namespace,
-    } = ground;
-    let late: Api<v1::MyProxy> = Api::namespaced(client.clone(), &namespace);
-    let early_api: Api<v1alpha1::MyProxy> = Api::namespaced(client, &namespace);
-    let before = late.get("web").await.unwrap();
-    server.stop().await;
-    let (code, message, _) = refusal(late.get("web").await);
+    let [stored, converted] = ground.both_ways();
+    let before = converted.get("web").await.unwrap();
+    ground.server.stop().await;
+    let (code, message, _) = refusal(converted.get("web").await);
     assert_eq!(code, 500);
-    assert!(
-        message.contains("conversion webhook for roadstead.dev/v1alpha1, Kind=MyProxy failed"),
-        "{message}"
+    let told = format!(
+        "conversion webhook for roadstead.dev/{}, Kind=MyProxy failed",
+        ground.way[0]
     );
+    assert!(message.contains(&told), "{message}");
     let patch = json!({"spec": {"replicas": 9}});
-    let outcome = early_api
+    let outcome = stored
         .patch("web", &PatchParams::default(), &Patch::Merge(&patch))
         .await;
     let (_, message, _) = refusal(outcome);
     assert!(message.contains("failed calling webhook"), "{message}");
     assert_eq!(
-        early_api.get("web").await.unwrap().spec.replicas,
+        stored.get("web").await.unwrap().data["spec"]["replicas"],
         4,
         "the stored version needs no webhook"
     );
     let status = json!({"status": {"replicas": 4}});
-    early_api
+    stored
         .patch_status("web", &PatchParams::default(), &Patch::Merge(&status))
         .await
         .expect("a status is not admitted");
-    early_api
+    stored
         .delete("many-0", &DeleteParams::default())
         .await
         .expect("neither is a deletion");
 
-    let server = begin(&authority, address.port()).await;
+    ground.server = begin(&ground.authority, address.port()).await;
     within(Duration::from_secs(30), "the webhook answers again", async || {
-        late.get("web").await.is_ok()
+        converted.get("web").await.is_ok()
     })
     .await;
-    let after = late.get("web").await.unwrap();
-    assert_eq!(after.spec, before.spec);
-    server.stop().await;
+    let after = converted.get("web").await.unwrap();
+    assert_eq!(after.data["spec"], before.data["spec"]);
+    ground
 }

@@ -111,7 +111,7 @@ impl Served {
     }
 
     /// Problems that were found in the late version, in the words of `api_version`.
-    pub fn told(&self, problems: Problems, api_version: &str) -> Problems {
+    fn told(&self, problems: Problems, api_version: &str) -> Problems {
         problems.told(|field| self.tell(field, api_version))
     }
 

@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(healed.len(), shipped.len());
         for (healed, shipped) in healed.iter().zip(shipped) {
             assert_eq!(Some(&healed.name), shipped.crd.metadata.name.as_ref());
-            for opened in shipped.opened {
+            for opened in shipped.opened() {
                 assert!(
                     healed.versions.iter().any(|converted| converted == opened),
                     "{opened}"

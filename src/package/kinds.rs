@@ -12,9 +12,6 @@ use crate::controllers;
 pub struct Kind {
     /// The definition, from the Rust type.
     pub crd: CustomResourceDefinition,
-    /// The versions that a bundle brings closed and the operator opens: those that an operator before this one did not serve. What was served stays
-    /// open, whichever version is stored.
-    pub opened: &'static [&'static str],
     /// What consoles call it.
     pub display_name: &'static str,
     /// What its controller makes: kind and API version.
@@ -23,6 +20,18 @@ pub struct Kind {
     pub rules: Vec<PolicyRule>,
     /// An object to begin with, for each version that is served, the one to write from now on first.
     pub samples: Vec<Value>,
+}
+
+impl Kind {
+    /// The versions that a bundle brings closed and the operator opens: those that are served and not stored. While OLM replaces a definition nothing
+    /// converts, so an object can be read and written in the stored version alone without losing what the versions call by different names.
+    pub fn opened(&self) -> Vec<&str> {
+        let versions = self.crd.spec.versions.iter();
+        versions
+            .filter(|version| version.served && !version.storage)
+            .map(|version| version.name.as_str())
+            .collect()
+    }
 }
 
 /// `GROUP_VERSION_KIND.yaml` without the group's domain, as kubebuilder names it.
@@ -43,7 +52,6 @@ pub fn all() -> Vec<Kind> {
 fn my_proxy() -> Kind {
     Kind {
         crd: my_proxy::definition(),
-        opened: &["v1"],
         display_name: "Proxy",
         makes: vec![
             ("ConfigMap", "v1"),

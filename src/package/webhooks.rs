@@ -72,7 +72,7 @@ const CERTIFICATES: &str = "roadstead-operator-certificates";
 pub(super) fn closed(kind: &Kind) -> CustomResourceDefinition {
     let mut crd = annotated(kind);
     for version in &mut crd.spec.versions {
-        version.served &= !kind.opened.contains(&version.name.as_str());
+        version.served &= version.storage;
     }
     crd
 }
@@ -80,9 +80,10 @@ pub(super) fn closed(kind: &Kind) -> CustomResourceDefinition {
 /// The definition of a kind with the versions that the operator opens named.
 fn annotated(kind: &Kind) -> CustomResourceDefinition {
     let mut crd = kind.crd.clone();
-    if !kind.opened.is_empty() {
+    let opened = kind.opened();
+    if !opened.is_empty() {
         let annotations = crd.metadata.annotations.get_or_insert_default();
-        annotations.insert(OPENED.to_owned(), kind.opened.join(","));
+        annotations.insert(OPENED.to_owned(), opened.join(","));
     }
     crd
 }
@@ -258,14 +259,22 @@ mod tests {
     use crate::package::kinds;
 
     #[test]
-    fn the_versions_that_the_operator_opens_do_not_follow_from_the_one_that_is_stored() {
+    fn where_nothing_converts_the_stored_version_alone_is_served_and_the_operator_opens_the_others() {
         for mut kind in kinds::all() {
-            let annotated = |kind: &Kind| with_conversion(kind).metadata.annotations;
-            let before = annotated(&kind);
-            for version in &mut kind.crd.spec.versions {
-                version.storage = !version.storage;
+            for _ in 0..2 {
+                let closed = closed(&kind);
+                for version in &closed.spec.versions {
+                    assert_eq!(version.served, version.storage, "{}", version.name);
+                }
+                let others = closed.spec.versions.iter().filter(|version| !version.storage);
+                let others: Vec<&str> = others.map(|version| version.name.as_str()).collect();
+                let named = &closed.metadata.annotations.unwrap()[OPENED];
+                assert_eq!(*named, others.join(","), "{}", kind.display_name);
+                // And the same of a definition that stores the other one.
+                for version in &mut kind.crd.spec.versions {
+                    version.storage = !version.storage;
+                }
             }
-            assert_eq!(annotated(&kind), before, "{}", kind.display_name);
         }
     }
 }

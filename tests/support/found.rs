@@ -126,7 +126,7 @@ async fn two_proxies_that_swap_names_wait_and_say_so() {
     let mut world = World::new(&PROXIES);
     for (proxy, name) in [("a", "b"), ("b", "a")] {
         let mut named = spec(80);
-        named["name"] = json!(name);
+        named["deploymentName"] = json!(name);
         world.people.create("MyProxy", proxy, named).await.unwrap();
     }
     for proxy in ["a", "b"] {
@@ -134,7 +134,7 @@ async fn two_proxies_that_swap_names_wait_and_say_so() {
         world.sim.always(keeps_serving(proxy));
     }
     let name = async |world: &World, proxy: &str, name: Value| {
-        let patch = json!({"spec": {"name": name}});
+        let patch = json!({"spec": {"deploymentName": name}});
         world.people.patch("MyProxy", proxy, patch).await.unwrap();
     };
     for proxy in ["a", "b"] {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::{HeaderMap, Uri};
-use roadstead::api::my_proxy::{MyProxy, validate_stored};
+use roadstead::api::my_proxy::{MyProxy, validate};
 use roadstead::controllers::my_proxy::desired::config::render;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -32,11 +32,11 @@ pub fn proxy_to(ports: &[u16]) -> String {
 
 pub fn render_spec(spec: Value) -> String {
     let object = json!({
-        "apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy",
+        "apiVersion": "roadstead.dev/v1", "kind": "MyProxy",
         "metadata": {"name": "edge", "namespace": "shop"}, "spec": spec,
     });
     let proxy: MyProxy = serde_json::from_value(object).unwrap();
-    render(&validate_stored(&proxy).unwrap().unwrap(), "cluster.local")
+    render(&validate(&proxy).unwrap(), "cluster.local")
 }
 
 /// The agent with its nginx, in a folder of its own.

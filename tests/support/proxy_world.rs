@@ -87,7 +87,7 @@ impl World {
     }
 
     pub async fn try_create(&self, name: &str, spec: Value) -> kube::Result<MyProxy> {
-        let object = json!({"apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy", "metadata": {"name": name}, "spec": spec});
+        let object = json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": name}, "spec": spec});
         // Through the API's own types a wrong number would not even be sent.
         let object: kube::api::DynamicObject = serde_json::from_value(object).unwrap();
         let resource = kube::core::ApiResource::erase::<MyProxy>(&());
@@ -179,7 +179,7 @@ impl World {
     /// The same, of what is said of its present spec.
     pub async fn until_said(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) {
         let generation = self.get::<MyProxy>(name).await.metadata.generation;
-        let current = |status: &Value| status["observed_generation"].as_i64() == generation;
+        let current = |status: &Value| status["observedGeneration"].as_i64() == generation;
         self.until(name, what, |status| current(status) && holds(status))
             .await;
     }

@@ -1,7 +1,7 @@
 //! MyProxy: an nginx that proxies.
 //!
-//! [`v1alpha1`] holds the shape that users have written since the first release, and in which objects are stored; [`v1`] is the one to write from
-//! now on. [`validate`] turns the latter into a [`ValidProxy`], the only form from which an nginx configuration can be rendered; [`agent`] is
+//! [`v1alpha1`] holds the shape that users have written since the first release; [`v1`] is the one to write from now on, and in which objects are
+//! stored. [`validate`] turns the latter into a [`ValidProxy`], the only form from which an nginx configuration can be rendered; [`agent`] is
 //! what operator and pods agree on.
 
 pub mod agent;
@@ -19,18 +19,17 @@ use kube::CustomResourceExt;
 pub use crate::api::problem::{Problem, Problems};
 pub use crate::api::rules::MAX_NAME;
 pub use convert::versions;
-pub use served::{in_v1, served, validate_stored};
+pub use served::served;
 /// The version in which objects are stored, and in which the operator itself reads and writes them: so nothing of its own work waits for the webhook
 /// that converts, which it serves itself.
-pub use v1alpha1::{MyProxy, MyProxySpec, MyProxyStatus};
+pub use v1::{MyProxy, MyProxySpec, MyProxyStatus};
 pub use validate::{Address, ValidProxy, ValidRoute, ValidServer, ValidUpstream, validate};
 
-/// The definition with both versions. v1 is served while v1alpha1 is stored: only the next minor version turns that around, when every operator that
-/// may still run knows how to convert.
+/// The definition with both versions, the early one first. It stores v1: every operator that this one may follow, or be exchanged for, converts.
 pub fn definition() -> CustomResourceDefinition {
     let mut definition = v1alpha1::MyProxy::crd();
-    let mut late = v1::MyProxy::crd().spec.versions;
-    late.iter_mut().for_each(|version| version.storage = false);
-    definition.spec.versions.extend(late);
+    let versions = &mut definition.spec.versions;
+    versions.iter_mut().for_each(|early| early.storage = false);
+    versions.extend(v1::MyProxy::crd().spec.versions);
     definition
 }

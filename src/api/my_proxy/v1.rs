@@ -1,7 +1,6 @@
 //! `myproxies.roadstead.dev/v1`.
 //!
-//! The same as v1alpha1 in the words of the Kubernetes API, and what that cannot say. It is not in the resource definition yet: first there has to
-//! be a webhook that converts.
+//! The same as v1alpha1 in the words of the Kubernetes API, and what that cannot say.
 //!
 //! The comments on fields are what `kubectl explain` prints, so they say units, default and limits, each in one line, since it
 //! keeps line ends. That of a list is printed with that of its elements after it.

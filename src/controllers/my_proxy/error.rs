@@ -1,6 +1,5 @@
 //! What can go wrong in a reconcile.
 
-use crate::api::conversion::ConversionError;
 use crate::runtime::apply::ApplyError;
 use crate::runtime::client::is_conflict;
 use crate::runtime::retry::{ReconcileError, Retry};
@@ -14,9 +13,6 @@ pub enum Error {
     /// The finalizer was not added or removed.
     #[error("cannot change the finalizers: {0}")]
     Finalizer(#[source] kube::Error),
-    /// The object cannot be said in v1.
-    #[error(transparent)]
-    Conversion(#[from] ConversionError),
     /// The object has no uid: it was not read from an API server.
     #[error("the object has no uid")]
     NoUid,
@@ -27,7 +23,6 @@ impl ReconcileError for Error {
         match self {
             Self::Apply(error) => error.category(),
             Self::Finalizer(_) => "finalizer",
-            Self::Conversion(_) => "conversion",
             Self::NoUid => "no_uid",
         }
     }
@@ -37,7 +32,7 @@ impl ReconcileError for Error {
             Self::Apply(error) => error.retry(),
             Self::Finalizer(error) if is_conflict(error) => Retry::Again,
             Self::Finalizer(_) => Retry::BackOff,
-            Self::Conversion(_) | Self::NoUid => Retry::OnChange,
+            Self::NoUid => Retry::OnChange,
         }
     }
 }

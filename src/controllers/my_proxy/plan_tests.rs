@@ -227,7 +227,7 @@ fn a_renamed_deployment_is_removed_once_the_new_one_is_available() {
             .map(|object| object.name_any())
             .collect::<Vec<_>>()
     };
-    let renamed = json!({"name": "front"});
+    let renamed = json!({"deploymentName": "front"});
     world.step(renamed.clone());
     assert_eq!(names(&world), ["edge", "front"]);
     world.step(renamed.clone());

@@ -23,7 +23,7 @@ use super::status::{Seen, compute, knows_of_silence};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::my_proxy::agent::config_hash;
-use crate::api::my_proxy::{MyProxy, validate_stored};
+use crate::api::my_proxy::{MyProxy, validate};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::finalizers::{self, FinalizerState};
 use crate::runtime::key::ObjectKey;
@@ -81,7 +81,7 @@ impl MyProxyReconciler {
 
     async fn bring_about(&self, proxy: &MyProxy, context: &Context) -> Result<Next, Error> {
         let observed = self.caches.observe(proxy);
-        let valid = validate_stored(proxy)?;
+        let valid = validate(proxy);
         let reference = proxy.controller_owner_ref(&()).ok_or(Error::NoUid)?;
         let planned = valid.as_ref().ok().map(|valid| {
             let owner = Owner {
@@ -179,7 +179,7 @@ async fn say(proxy: &MyProxy, seen: &Seen<'_>, context: &Context) -> Result<(), 
 /// When to look again, if nothing changes.
 fn next(proxy: &MyProxy, seen: &Seen<'_>, unmarked: bool, now: Timestamp) -> Next {
     let verdict = seen.intent.plan().and_then(|plan| plan.verdict.wake());
-    let certificate = proxy.spec.tls_secret.is_some();
+    let certificate = proxy.spec.tls.is_some();
     let waits = [
         verdict.map(|wake| until(wake, now)),
         seen.loaded.ask_again(certificate, seen.loading_since, now),
@@ -196,7 +196,8 @@ fn until(then: Timestamp, now: Timestamp) -> Duration {
 
 /// The Deployment that the proxy means, or the one that it has: after a change of name, until there is one of the new name.
 fn current<'a>(proxy: &MyProxy, observed: &'a Observed) -> Option<&'a Arc<Deployment>> {
-    let name = proxy.spec.name.clone().unwrap_or_else(|| proxy.name_any());
+    let wanted = proxy.spec.deployment_name.clone();
+    let name = wanted.unwrap_or_else(|| proxy.name_any());
     named(&observed.deployments, &name).or_else(|| observed.deployments.first())
 }
 

@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::api::my_proxy::validate_stored;
+use crate::api::my_proxy::validate;
 use crate::controllers::my_proxy::desired::names::PROXY;
 use crate::controllers::my_proxy::testing::*;
 use crate::runtime::key::ObjectKey;
@@ -108,7 +108,7 @@ fn what_the_last_attempt_said_stays_while_the_next_one_runs() {
 #[test]
 fn an_invalid_spec_is_told_and_what_serves_goes_on() {
     let proxy = proxy("edge", json!({"routes": [{"path": "/", "upstream": "no"}]}));
-    let problems = validate_stored(&proxy).unwrap().unwrap_err();
+    let problems = validate(&proxy).unwrap_err();
     let serving = serving();
     let seen = Seen {
         intent: Intent::Refuse(&problems),

@@ -17,20 +17,18 @@ use super::loaded::Loaded;
 use super::observe::Observed;
 use super::plan::{Intent, Plan, plan};
 use super::status::{Seen, compute};
-use crate::api::my_proxy::{MyProxy, MyProxyStatus, ValidProxy, validate_stored};
+use crate::api::my_proxy::{MyProxy, MyProxyStatus, ValidProxy, validate};
 
 pub fn proxy(name: &str, spec: Value) -> MyProxy {
     let object = json!({
-        "apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy",
+        "apiVersion": "roadstead.dev/v1", "kind": "MyProxy",
         "metadata": {"name": name, "namespace": "shop", "uid": "1", "generation": 1}, "spec": spec,
     });
     serde_json::from_value(object).expect("the test's spec has the right types")
 }
 
 pub fn valid(proxy: &MyProxy) -> ValidProxy {
-    validate_stored(proxy)
-        .expect("an object of this version")
-        .expect("the test's spec is valid")
+    validate(proxy).expect("the test's spec is valid")
 }
 
 pub fn owner_of<'a>(proxy: &MyProxy, valid: &'a ValidProxy) -> Owner<'a> {
@@ -55,7 +53,7 @@ pub fn at(second: i64) -> Timestamp {
 }
 
 pub fn plan_with(verdict: Verdict, serves: bool) -> Plan {
-    let proxy = proxy("edge", json!({"tls_secret": "edge-tls"}));
+    let proxy = proxy("edge", json!({"tls": {"secretName": "edge-tls"}}));
     let valid = valid(&proxy);
     let mut plan = plan(
         &owner_of(&proxy, &valid),

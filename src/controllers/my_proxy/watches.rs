@@ -82,7 +82,7 @@ fn proxy_of_pod(pod: &Pod) -> Vec<ObjectKey> {
 fn wanting(proxies: &Cache<MyProxy>, deployment: &Deployment) -> Vec<ObjectKey> {
     let name = deployment.name_any();
     let proxies = proxies.in_namespace(&deployment.namespace().unwrap_or_default());
-    let wants = |proxy: &&Arc<MyProxy>| match &proxy.spec.name {
+    let wants = |proxy: &&Arc<MyProxy>| match &proxy.spec.deployment_name {
         Some(wanted) => *wanted == name,
         None => proxy.name_any() == name,
     };
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_deployment_concerns_those_who_want_its_name_in_its_namespace() {
         let (owner, rival, other) = (
-            proxy("a", serde_json::json!({"name": "x"})),
+            proxy("a", serde_json::json!({"deploymentName": "x"})),
             proxy("x", serde_json::json!({})),
             proxy("b", serde_json::json!({})),
         );

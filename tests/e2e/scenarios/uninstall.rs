@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt;
-use serde_json::json;
 
-use super::versions::v1_is_served;
-use crate::objects::{self, CONFIG_MAP, CRD, DEPLOYMENT, Kind, MY_PROXY, NAMESPACE, PDB, POD, SERVICE};
+use super::versions::{closed, v1_is_served};
+use crate::objects::{self, CONFIG_MAP, CRD, DEPLOYMENT, Kind, MY_PROXY_V1, NAMESPACE, PDB, POD, SERVICE};
 use crate::olm::{self, SOON, Wish};
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::proxy::Proxy;
@@ -34,7 +33,7 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     let proxy = Proxy::serving(&world, "uninstall").await?;
     let pods = proxy.pods().await?;
     olm::uninstall(&world).await?;
-    v1_is_closed(&world).await?;
+    v1alpha1_is_closed(&world).await?;
 
     throughout(
         "objects and answers without an operator",
@@ -43,7 +42,7 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
             proxy.serves().await?;
             for (kind, name) in [
                 (CRD, "myproxies.roadstead.dev"),
-                (MY_PROXY, proxy.name),
+                (MY_PROXY_V1, proxy.name),
                 (SERVICE, proxy.name),
                 (DEPLOYMENT, proxy.name),
                 (PDB, proxy.name),
@@ -60,12 +59,12 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     )
     .await?;
 
-    world.delete(MY_PROXY, &proxy.namespace, proxy.name).await?;
+    world.delete(MY_PROXY_V1, &proxy.namespace, proxy.name).await?;
     throughout(
         "the deleted proxy, held by its finalizer",
         Duration::from_secs(5),
         || async {
-            let held = proxy.get().await?;
+            let held = world.get(MY_PROXY_V1, &proxy.namespace, proxy.name).await?;
             ensure!(
                 held.metadata.deletion_timestamp.is_some(),
                 "it is not being deleted"
@@ -83,7 +82,7 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     olm::install(&world, Wish::manual("candidate", "0.2.0"), "0.2.0").await?;
     v1_is_served(&world).await?;
     world
-        .wait_gone(MY_PROXY, &proxy.namespace, proxy.name, SOON)
+        .wait_gone(MY_PROXY_V1, &proxy.namespace, proxy.name, SOON)
         .await?;
     until("what the proxy had to be collected", PODS_END, || async {
         let mut left = Vec::new();
@@ -103,21 +102,21 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
 }
 
 /// README.md, "Uninstall": its last command closes what nobody converts any more.
-async fn v1_is_closed(world: &World) -> Outcome {
+async fn v1alpha1_is_closed(world: &World) -> Outcome {
     let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
     let documented = commands(&readme, "Remove the operator and keep everything that it runs")?;
     let Some(close) = documented.last() else {
         return Err(Failure::new("README.md lists no command".to_owned()));
     };
     world.run("sh", &["-c", &format!("kubectl {close}")]).await?;
-    throughout("v1, closed", Duration::from_secs(8), || async {
+    throughout("v1alpha1, closed", Duration::from_secs(8), || async {
         let definition = world.get(CRD, "", "myproxies.roadstead.dev").await?;
         let strategy = objects::text(&definition, "/spec/conversion/strategy");
-        let served = &definition.data["spec"]["versions"][1]["served"];
+        let closed = closed(&definition);
         Ok(Seen::when(
-            strategy == "None" && *served == json!(false),
+            strategy == "None" && closed == ["v1alpha1"],
             (),
-            format_args!("v1 served: {served}, conversion {strategy}"),
+            format_args!("closed: {closed:?}, conversion {strategy}"),
         ))
     })
     .await

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams};
 use serde_json::json;
 
 use crate::author::Author;
@@ -204,6 +204,16 @@ pub async fn while_olm_is_held_in_the_window_v1_is_closed_and_nothing_is_lost(wo
     );
     ensure!(said == ("front", json!(3)), "v1 says {:#}", late.data["spec"]);
     proxy.ready().await
+}
+
+/// The versions that a definition does not serve.
+pub(super) fn closed(definition: &DynamicObject) -> Vec<&str> {
+    let versions = definition.data["spec"]["versions"].as_array();
+    let closed = versions
+        .into_iter()
+        .flatten()
+        .filter(|version| version["served"] != json!(true));
+    closed.filter_map(|version| version["name"].as_str()).collect()
 }
 
 /// The operator opens it, once it converts.

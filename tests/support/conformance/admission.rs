@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
-use roadstead::api::my_proxy::{MyProxy, validate_stored};
+use roadstead::api::my_proxy::{MyProxy, validate};
 use roadstead::controllers::my_proxy::desired::unit::Unit;
 use roadstead::controllers::my_proxy::desired::{Owner, Resources, build};
 use serde::Serialize;
@@ -30,16 +30,16 @@ pub async fn unknown_fields_are_dropped_and_defaults_filled_in(place: Place) {
 }
 
 pub async fn nulls_are_dropped_or_defaulted(place: Place) {
-    let spec = json!({"replicas": null, "name": null, "routes": null});
+    let spec = json!({"replicas": null, "deploymentName": null, "routes": null});
     let made = place.create::<MyProxy>(a_proxy("a", spec)).await.unwrap();
-    assert_eq!(made.data["spec"], json!({"replicas": 2, "name": null}));
+    assert_eq!(made.data["spec"], json!({"replicas": 2, "deploymentName": null}));
 }
 
 pub async fn the_schema_is_enforced(place: Place) {
     let upstream = |server: Value| json!({"upstreams": [{"name": "u", "servers": [server]}]});
     for (spec, field) in [
-        (json!({"name": "Edge"}), "spec.name"),
-        (json!({"name": ""}), "spec.name"),
+        (json!({"deploymentName": "Edge"}), "spec.deploymentName"),
+        (json!({"deploymentName": ""}), "spec.deploymentName"),
         (json!({"replicas": -1}), "spec.replicas"),
         (json!({"replicas": 1001}), "spec.replicas"),
         (json!({"replicas": "2"}), "spec.replicas"),
@@ -125,20 +125,20 @@ pub async fn a_status_is_checked_and_defaulted_too(place: Place) {
         .await
         .unwrap();
     let expected =
-        json!({"phase": "Running", "pod_names": [], "conditions": [], "replicas": 0, "ready_replicas": 0});
+        json!({"phase": "Running", "podNames": [], "conditions": [], "replicas": 0, "readyReplicas": 0});
     assert_eq!(written.data["status"], expected);
 }
 
 /// Everything that the product sends is stored as it was sent, and sending it again changes nothing: what its reconciles rest on.
 pub async fn what_the_product_sends_comes_back_as_it_was_sent(place: Place) {
     let spec = json!({
-        "replicas": 2, "tls_secret": "certificate",
+        "replicas": 2, "tls": {"secretName": "certificate"},
         "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "64Mi"}},
         "upstreams": [{"name": "u", "servers": [{"host": "a", "port": 1}]}], "routes": [{"path": "/", "upstream": "u"}],
     });
     let made = place.create::<MyProxy>(a_proxy("a", spec)).await.unwrap();
     let proxy: MyProxy = serde_json::from_value(serde_json::to_value(made).unwrap()).unwrap();
-    let valid = validate_stored(&proxy).unwrap().unwrap();
+    let valid = validate(&proxy).unwrap();
     let owner = Owner {
         proxy: &valid,
         reference: proxy.controller_owner_ref(&()).unwrap(),

@@ -317,6 +317,30 @@ async fn write_finalizer(place: &Place, name: &str) {
     place.create::<ConfigMap>(object).await.unwrap();
 }
 
+/// Else an operator that names it anew would make a second owner of it, and a second controller is refused.
+pub async fn an_owner_is_the_same_in_whichever_version_it_is_named(place: Place) {
+    let api = place.raw::<ConfigMap>();
+    let owned = |versions: &[&str]| {
+        let owners = versions.iter().map(|version| {
+            json!({
+                "apiVersion": format!("example.com/{version}"), "kind": "Owner", "name": "o", "controller": true,
+                "uid": "00000000-0000-0000-0000-000000000001",
+            })
+        });
+        json!({"ownerReferences": owners.collect::<Vec<_>>()})
+    };
+    let applied = async |manager: &str, version: &str| {
+        let object = config_map(owned(&[version]), json!({}));
+        let made = apply(&api, manager, true, object).await.unwrap();
+        json!({"ownerReferences": made.metadata.owner_references})
+    };
+    assert_eq!(applied("one", "v1alpha1").await, owned(&["v1alpha1"]));
+    assert_eq!(applied("one", "v1").await, owned(&["v1"]));
+    assert_eq!(applied("two", "v2").await, owned(&["v2"]));
+    write::<ConfigMap>(&place, "three", json!({"metadata": owned(&["v1alpha1"])})).await;
+    assert_eq!(applied("one", "v1").await, owned(&["v1"]));
+}
+
 pub async fn a_status_is_not_applied_with_its_object(place: Place) {
     let api = place.raw::<MyProxy>();
     let mut proxy = a_proxy("a", json!({}));

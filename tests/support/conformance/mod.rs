@@ -50,6 +50,7 @@ behaviours![
     apply::a_selector_is_one_value,
     apply::a_port_without_protocol_is_found_again,
     apply::finalizers_of_others_stay,
+    apply::an_owner_is_the_same_in_whichever_version_it_is_named,
     apply::a_status_is_not_applied_with_its_object,
     deletion::an_object_goes_at_once,
     deletion::a_finalizer_keeps_an_object_and_its_removal_lets_it_go,
@@ -104,5 +105,5 @@ pub fn a_deployment(name: &str) -> Value {
 }
 
 pub fn a_proxy(name: &str, spec: Value) -> Value {
-    json!({"apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy", "metadata": {"name": name}, "spec": spec})
+    json!({"apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": name}, "spec": spec})
 }

@@ -102,6 +102,7 @@ const CUSTOM: Kind = Kind {
 /// Every kind that is modelled.
 pub static KINDS: [Kind; 12] = [
     Kind {
+        version: "v1",
         kind: "MyProxy",
         plural: "myproxies",
         definition: "crds/roadstead.dev_myproxies.yaml",

@@ -42,7 +42,7 @@ pub fn is_ready(proxy: &Value) -> bool {
 }
 
 fn is_about_its_spec(proxy: &Value) -> bool {
-    proxy["status"]["observed_generation"] == proxy["metadata"]["generation"]
+    proxy["status"]["observedGeneration"] == proxy["metadata"]["generation"]
 }
 
 fn server(host: &str, port: u16) -> Value {
@@ -75,10 +75,11 @@ impl Kind for MyProxy {
         };
         let weights = json!([server("backend", 80), {"host": "other", "port": 80, "weight": 3}]);
         vec![
-            ("name", json!({"name": "another"})),
+            ("deploymentName", json!({"deploymentName": "another"})),
             ("replicas", json!({"replicas": 3})),
             ("image", json!({"image": "nginx:2"})),
-            ("tls_secret", json!({"tls_secret": "certificate"})),
+            ("tls.secretName", json!({"tls": {"secretName": "certificate"}})),
+            ("paused", json!({"paused": true})),
             ("resources.limits", json!({"resources": {"limits": {"cpu": "1"}}})),
             (
                 "resources.requests",
@@ -122,9 +123,9 @@ impl Kind for MyProxy {
         match chance.below(8) {
             0 => drawn["upstreams"][0]["servers"][0]["host"] = json!(REFUSED_HOST),
             1 => drawn["image"] = json!("nginx-missing:1"),
-            2 => drawn["tls_secret"] = json!("missing"),
-            3 => drawn["name"] = json!("a"), // not any of them: see two_proxies_that_swap_names_wait_and_say_so
-            4 => drawn["name"] = json!("another"),
+            2 => drawn["tls"] = json!({"secretName": "missing"}),
+            3 => drawn["deploymentName"] = json!("a"), // not any of them: see two_proxies_that_swap_names_wait_and_say_so
+            4 => drawn["deploymentName"] = json!("another"),
             5 => drawn["resources"] = json!({"limits": {"cpu": "1000m"}}),
             6 => drawn["resources"] = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
             _ => {}
@@ -143,7 +144,7 @@ impl Kind for MyProxy {
     }
 
     fn remedy(&self) -> Value {
-        json!({"name": null, "image": null, "tls_secret": null, "resources": null, "upstreams": null, "routes": null})
+        json!({"deploymentName": null, "image": null, "tls": null, "resources": null, "upstreams": null, "routes": null, "paused": null})
     }
 
     fn strangers(&self, name: &str) -> Vec<Value> {
@@ -354,7 +355,7 @@ pub fn status_says_what_is(world: &World, name: &str) {
         .filter(|pod| !pod["metadata"]["labels"]["app.kubernetes.io/managed-by"].is_null());
     let mut names: Vec<&str> = known.filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
     names.sort_unstable();
-    assert_eq!(proxy["status"]["pod_names"], json!(names));
+    assert_eq!(proxy["status"]["podNames"], json!(names));
     let active = world
         .get("ConfigMap", &format!("{name}-config"))
         .expect("the active configuration");

@@ -2,21 +2,21 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::api::my_proxy::{MyProxy, validate_stored};
+use crate::api::my_proxy::{MyProxy, validate};
 
 fn valid(spec: serde_json::Value) -> ValidProxy {
     let object = json!({
-        "apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy",
+        "apiVersion": "roadstead.dev/v1", "kind": "MyProxy",
         "metadata": {"name": "edge", "namespace": "shop"}, "spec": spec,
     });
     let proxy: MyProxy = serde_json::from_value(object).unwrap();
-    validate_stored(&proxy).unwrap().unwrap()
+    validate(&proxy).unwrap()
 }
 
 #[test]
 fn a_proxy_with_hosts_weights_and_tls() {
     let proxy = valid(json!({
-        "tls_secret": "edge-tls",
+        "tls": {"secretName": "edge-tls"},
         "upstreams": [
             {"name": "web", "servers": [{"host": "web", "port": 80}]},
             {"name": "api-v1", "servers": [
@@ -78,7 +78,7 @@ fn the_largest_proxy_fits_into_a_config_map() {
         json!({"path": format!("/{}{i:03}", "p".repeat(252)), "upstream": format!("{}{:03}", "u".repeat(60), i % 64), "host": format!("h{i}.{}.com", ["h".repeat(60).as_str(); 3].join("."))})
     }).collect();
     let text = render(
-        &valid(json!({"upstreams": upstreams, "routes": routes, "tls_secret": "t"})),
+        &valid(json!({"upstreams": upstreams, "routes": routes, "tls": {"secretName": "t"}})),
         "cluster.local",
     );
     assert!(text.len() < 1_000_000, "{}", text.len());

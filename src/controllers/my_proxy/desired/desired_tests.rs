@@ -13,7 +13,7 @@ fn build_all(spec: Value) -> Resources {
 
 fn full() -> Value {
     json!({
-        "name": "front", "replicas": 3, "image": "nginx:1.28", "tls_secret": "edge-tls",
+        "deploymentName": "front", "replicas": 3, "image": "nginx:1.28", "tls": {"secretName": "edge-tls"},
         "upstreams": [{"name": "web", "servers": [{"host": "web", "port": 80}]}],
         "routes": [{"path": "/", "upstream": "web"}],
         "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "64Mi"}},

@@ -55,7 +55,7 @@ fn essence(object: &Value) -> Value {
 
 /// Takes out what is empty, what nobody decides on, and what the mutator writes where it is nobody's business.
 fn forget(value: &mut Value) {
-    const BY_CHANCE: [&str; 18] = [
+    const BY_CHANCE: [&str; 17] = [
         "lastTransitionTime",
         "lastUpdateTime",
         "lastProbeTime",
@@ -63,12 +63,11 @@ fn forget(value: &mut Value) {
         "startTime",
         "completionTime",
         "observedGeneration",
-        "observed_generation",
         "clusterIP",
         "clusterIPs",
         "podIP",
         "nodeName",
-        "pod_names",
+        "podNames",
         "pod-template-hash",
         "deployment.kubernetes.io/revision",
         // A hash, in which the uid of the owner is.
