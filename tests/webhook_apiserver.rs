@@ -282,7 +282,10 @@ async fn a_list_that_is_not_read_in_pages_works(ground: &Ground) {
         "name": format!("upstream-{at}"), "servers": [{"host": format!("server-{at}.example.com"), "port": 8080}],
     })).collect::<Vec<_>>()});
     let creating = futures::stream::iter(0..MANY).map(|at| {
-        let one = json!({"metadata": {"name": format!("many-{at}")}, "spec": spec});
+        let one = json!({
+            "apiVersion": format!("roadstead.dev/{}", ground.way[0]), "kind": "MyProxy",
+            "metadata": {"name": format!("many-{at}")}, "spec": spec,
+        });
         let (api, one) = (stored.clone(), serde_json::from_value(one).unwrap());
         async move { api.create(&PostParams::default(), &one).await }
     });

@@ -25,7 +25,7 @@ pub use served::served;
 pub use v1::{MyProxy, MyProxySpec, MyProxyStatus};
 pub use validate::{Address, ValidProxy, ValidRoute, ValidServer, ValidUpstream, validate};
 
-/// The definition with both versions, the early one first. It stores v1: every operator that this one may follow, or be exchanged for, converts.
+/// The definition with both versions, the early one first. It stores v1: operators of the minor version before this one serve and convert both already.
 pub fn definition() -> CustomResourceDefinition {
     let mut definition = v1alpha1::MyProxy::crd();
     let versions = &mut definition.spec.versions;
