@@ -23,8 +23,8 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The versions that a bundle brings closed and the operator opens: those that are served and not stored. While OLM replaces a definition nothing
-    /// converts, so an object can be read and written in the stored version alone without losing what the versions call by different names.
+    /// The versions that come closed and that the operator opens: those that are served and not stored. Nobody converts before, and OLM would want to list
+    /// them.
     pub fn opened(&self) -> Vec<&str> {
         let versions = self.crd.spec.versions.iter();
         versions

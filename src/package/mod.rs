@@ -62,9 +62,10 @@ pub fn tree(version: &Version) -> Result<Tree, Error> {
     let mut definitions = Vec::new();
     for kind in &kinds {
         let file = format!("{}_{}.yaml", kind.crd.spec.group, kind.crd.spec.names.plural);
-        // The first by itself; the second with the operator, which converts.
-        folder.file("crds", &file, &webhooks::closed(kind))?;
-        folder.file("config/crd/bases", &file, &webhooks::with_conversion(kind))?;
+        let definition = webhooks::definition(kind);
+        // The first for people, the second for kustomize, which reads nothing from outside of its folder.
+        folder.file("crds", &file, &definition)?;
+        folder.file("config/crd/bases", &file, &definition)?;
         definitions.push(format!("bases/{file}"));
     }
     folder.kustomization("config/crd", json!({"resources": definitions}))?;

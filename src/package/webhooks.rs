@@ -68,47 +68,39 @@ pub(super) fn certificates() -> Result<Vec<(String, Value)>, Error> {
 
 const CERTIFICATES: &str = "roadstead-operator-certificates";
 
-/// The definition of a kind for where nothing converts yet, or no operator runs: the versions that the operator opens are closed.
-pub(super) fn closed(kind: &Kind) -> CustomResourceDefinition {
-    let mut crd = annotated(kind);
+/// The definition of a kind as it comes to a cluster: one with several versions is converted by the operator, which fills in the authority, and by
+/// that opens the versions that are not stored.
+pub(super) fn definition(kind: &Kind) -> CustomResourceDefinition {
+    let mut crd = kind.crd.clone();
+    let opened = kind.opened();
+    if opened.is_empty() {
+        return crd;
+    }
+    let annotations = crd.metadata.annotations.get_or_insert_default();
+    annotations.insert(OPENED.to_owned(), opened.join(","));
     for version in &mut crd.spec.versions {
         version.served &= version.storage;
     }
+    crd.spec.conversion = Some(conversion());
     crd
 }
 
-/// The definition of a kind with the versions that the operator opens named.
-fn annotated(kind: &Kind) -> CustomResourceDefinition {
-    let mut crd = kind.crd.clone();
-    let opened = kind.opened();
-    if !opened.is_empty() {
-        let annotations = crd.metadata.annotations.get_or_insert_default();
-        annotations.insert(OPENED.to_owned(), opened.join(","));
-    }
-    crd
-}
-
-/// The definition of a kind; one with several versions is converted by the operator. The CA is the operator's to fill in.
-pub(super) fn with_conversion(kind: &Kind) -> CustomResourceDefinition {
-    let mut crd = annotated(kind);
-    if crd.spec.versions.len() > 1 {
-        crd.spec.conversion = Some(CustomResourceConversion {
-            strategy: "Webhook".to_owned(),
-            webhook: Some(WebhookConversion {
-                client_config: Some(ConversionClient {
-                    service: Some(ConversionService {
-                        namespace: NAMESPACE.to_owned(),
-                        name: SERVICE.to_owned(),
-                        path: Some(CONVERT.to_owned()),
-                        port: Some(i32::from(SERVICE_PORT)),
-                    }),
-                    ..Default::default()
+fn conversion() -> CustomResourceConversion {
+    CustomResourceConversion {
+        strategy: "Webhook".to_owned(),
+        webhook: Some(WebhookConversion {
+            client_config: Some(ConversionClient {
+                service: Some(ConversionService {
+                    namespace: NAMESPACE.to_owned(),
+                    name: SERVICE.to_owned(),
+                    path: Some(CONVERT.to_owned()),
+                    port: Some(i32::from(SERVICE_PORT)),
                 }),
-                conversion_review_versions: vec!["v1".to_owned()],
+                ..Default::default()
             }),
-        });
+            conversion_review_versions: vec!["v1".to_owned()],
+        }),
     }
-    crd
 }
 
 fn service() -> Service {
@@ -258,17 +250,19 @@ mod tests {
     use super::*;
     use crate::package::kinds;
 
+    /// Else an object that is stored in the other one would be read without its fields.
     #[test]
-    fn where_nothing_converts_the_stored_version_alone_is_served_and_the_operator_opens_the_others() {
+    fn the_stored_version_alone_is_served_until_the_operator_opens_the_others_and_nothing_is_ever_read_unconverted() {
         for mut kind in kinds::all() {
             for _ in 0..2 {
-                let closed = closed(&kind);
-                for version in &closed.spec.versions {
+                let definition = definition(&kind);
+                assert_eq!(definition.spec.conversion, Some(conversion()));
+                for version in &definition.spec.versions {
                     assert_eq!(version.served, version.storage, "{}", version.name);
                 }
-                let others = closed.spec.versions.iter().filter(|version| !version.storage);
+                let others = definition.spec.versions.iter().filter(|version| !version.storage);
                 let others: Vec<&str> = others.map(|version| version.name.as_str()).collect();
-                let named = &closed.metadata.annotations.unwrap()[OPENED];
+                let named = &definition.metadata.annotations.unwrap()[OPENED];
                 assert_eq!(*named, others.join(","), "{}", kind.display_name);
                 // And the same of a definition that stores the other one.
                 for version in &mut kind.crd.spec.versions {

@@ -8,8 +8,9 @@ use kube::ResourceExt;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::objects::{Kind, MY_PROXY_V1};
+use crate::objects::{Kind, MY_PROXY};
 use crate::outcome::{Outcome, ensure};
+use crate::proxy::Proxy;
 use crate::world::World;
 
 /// Between two writes.
@@ -55,6 +56,24 @@ impl Author {
         }
     }
 
+    /// Of an object beside the proxy that is paused, so that nothing is made for it.
+    pub async fn of_a_paused_object(
+        world: &Arc<World>,
+        kind: Kind,
+        proxy: &Proxy<'_>,
+        name: &str,
+    ) -> Outcome<Self> {
+        let paused = json!({
+            "apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": name},
+            "spec": {
+                "paused": true, "deploymentName": DEPLOYMENT,
+                "upstreams": [{"name": "hello", "servers": [{"host": "hello", "port": 80}]}],
+            },
+        });
+        world.apply(&proxy.namespace, paused).await?;
+        Ok(Self::begin(world, kind, &proxy.namespace, name))
+    }
+
     /// Stops, and fails if a write that was accepted is not there, if a field is gone that nobody wrote, or if a write was refused for a reason
     /// that is none of those expected.
     pub async fn rest(self, world: &World, expected: &[&str]) -> Outcome {
@@ -80,7 +99,7 @@ impl Author {
         );
 
         let found = world.get(self.kind, &self.namespace, &self.name).await?;
-        let deployment = if self.kind == MY_PROXY_V1 {
+        let deployment = if self.kind == MY_PROXY {
             "deploymentName"
         } else {
             "name"

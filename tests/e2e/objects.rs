@@ -87,8 +87,8 @@ pub const OPERATOR_CONDITION: Kind = Kind::namespaced(OLM, "v2", "OperatorCondit
 pub const OPERATOR_GROUP: Kind = Kind::namespaced(OLM, "v1", "OperatorGroup", "operatorgroups");
 pub const SUBSCRIPTION: Kind = Kind::namespaced(OLM, "v1alpha1", "Subscription", "subscriptions");
 
-pub const MY_PROXY: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "MyProxy", "myproxies");
-pub const MY_PROXY_V1: Kind = Kind::namespaced("roadstead.dev", "v1", "MyProxy", "myproxies");
+pub const MY_PROXY_V1ALPHA1: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "MyProxy", "myproxies");
+pub const MY_PROXY: Kind = Kind::namespaced("roadstead.dev", "v1", "MyProxy", "myproxies");
 pub const GREETING: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "Greeting", "greetings");
 pub const PERSON: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "Person", "people");
 
@@ -135,8 +135,8 @@ pub const ALL: &[Kind] = &[
     OPERATOR_CONDITION,
     OPERATOR_GROUP,
     SUBSCRIPTION,
+    MY_PROXY_V1ALPHA1,
     MY_PROXY,
-    MY_PROXY_V1,
     GREETING,
     PERSON,
     CONFIG_MAP,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use kube::api::{DeleteParams, DynamicObject, ListParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::catalog;
@@ -280,19 +280,7 @@ fn is_settled(plan: &DynamicObject, now: jiff::Timestamp) -> bool {
 
 /// Waits for an InstallPlan that would install the version and waits for approval.
 pub async fn waiting_plan(world: &World, version: &str) -> Outcome<DynamicObject> {
-    until(
-        format!("an InstallPlan for {} to ask for approval", csv_name(version)),
-        INSTALL,
-        || async {
-            let mut plans = world.list(INSTALL_PLAN, OPERATORS, "").await?;
-            let seen: Vec<String> = plans.iter().map(describe_plan).collect();
-            plans.retain(|plan| text(plan, "/status/phase") == "RequiresApproval" && installs(plan, version));
-            Ok(plans
-                .pop()
-                .map_or_else(|| Seen::NotYet(format!("plans: {seen:?}")), Seen::There))
-        },
-    )
-    .await
+    plan_with(world, version, "RequiresApproval").await
 }
 
 /// Approves the InstallPlan of the version, once it asks for it.
@@ -308,6 +296,39 @@ pub async fn approve(world: &World, version: &str) -> Outcome {
         )
         .await?;
     Ok(())
+}
+
+/// Has OLM carry out the plan of the version once more, and waits until it has: as it does where its record of what it did was lost.
+pub async fn repeat_plan(world: &World, version: &str) -> Outcome {
+    let plans = world.api(INSTALL_PLAN, OPERATORS);
+    let mut plan = plan_with(world, version, "Complete").await?;
+    let name = plan.metadata.name.clone().unwrap_or_default();
+    plan.data["status"]["phase"] = json!("Installing");
+    plan.data["status"]["conditions"] = json!([]);
+    plan.data["status"]["startTime"] = Value::Null;
+    for step in plan.data["status"]["plan"].as_array_mut().into_iter().flatten() {
+        step["status"] = json!("Unknown");
+    }
+    plans.replace_status(&name, &PostParams::default(), &plan).await?;
+    plan_with(world, version, "Complete").await.map(drop)
+}
+
+/// Waits for the plan of a version to be in this phase.
+async fn plan_with(world: &World, version: &str, wanted: &str) -> Outcome<DynamicObject> {
+    until(
+        format!("the InstallPlan for {} to be {wanted}", csv_name(version)),
+        INSTALL,
+        || async {
+            let mut plans = world.list(INSTALL_PLAN, OPERATORS, "").await?;
+            plans.retain(|plan| installs(plan, version));
+            let seen: Vec<String> = plans.iter().map(describe_plan).collect();
+            plans.retain(|plan| text(plan, "/status/phase") == wanted);
+            Ok(plans
+                .pop()
+                .map_or_else(|| Seen::NotYet(format!("plans: {seen:?}")), Seen::There))
+        },
+    )
+    .await
 }
 
 fn installs(plan: &DynamicObject, version: &str) -> bool {

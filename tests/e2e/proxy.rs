@@ -9,7 +9,9 @@ use kube::api::{Api, DynamicObject, ListParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::objects::{CONFIG_MAP, DEPLOYMENT, JOB, Kind, MY_PROXY, PDB, SERVICE, condition, text};
+use crate::objects::{
+    CONFIG_MAP, DEPLOYMENT, JOB, Kind, MY_PROXY, MY_PROXY_V1ALPHA1, PDB, SERVICE, condition, text,
+};
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
 use crate::world::World;
@@ -24,6 +26,8 @@ pub struct Proxy<'a> {
     pub world: &'a World,
     pub namespace: String,
     pub name: &'static str,
+    /// The version in which it is read and written.
+    pub kind: Kind,
 }
 
 impl<'a> Proxy<'a> {
@@ -33,6 +37,7 @@ impl<'a> Proxy<'a> {
             world,
             namespace: world.namespace(scenario).await?,
             name: "edge",
+            kind: MY_PROXY,
         };
         proxy.start_upstream().await?;
         Ok(proxy)
@@ -40,10 +45,27 @@ impl<'a> Proxy<'a> {
 
     /// As [`Proxy::prepare`], and a proxy that serves.
     pub async fn serving(world: &'a World, scenario: &str) -> Outcome<Self> {
-        let proxy = Self::prepare(world, scenario).await?;
-        proxy.apply(json!({})).await?;
-        proxy.comes_up().await?;
-        Ok(proxy)
+        Self::prepare(world, scenario).await?.brought_about().await
+    }
+
+    /// As [`Proxy::serving`], in the version that the first release knew.
+    pub async fn serving_v1alpha1(world: &'a World, scenario: &str) -> Outcome<Self> {
+        let proxy = Self {
+            kind: MY_PROXY_V1ALPHA1,
+            ..Self::prepare(world, scenario).await?
+        };
+        proxy.brought_about().await
+    }
+
+    async fn brought_about(self) -> Outcome<Self> {
+        self.apply(json!({})).await?;
+        self.comes_up().await?;
+        Ok(self)
+    }
+
+    /// The name of a field in the version in which it is read.
+    fn field(&self, v1: &'static str, v1alpha1: &'static str) -> &'static str {
+        if self.kind == MY_PROXY { v1 } else { v1alpha1 }
     }
 
     /// The service that the demonstration proxies to, from the demonstration's own manifests.
@@ -82,7 +104,7 @@ impl<'a> Proxy<'a> {
             whole.extend(fields);
         }
         let manifest = json!({
-            "apiVersion": "roadstead.dev/v1alpha1", "kind": "MyProxy",
+            "apiVersion": format!("roadstead.dev/{}", self.kind.version), "kind": "MyProxy",
             "metadata": {"name": self.name}, "spec": whole,
         });
         self.world.apply(&self.namespace, manifest).await
@@ -91,13 +113,13 @@ impl<'a> Proxy<'a> {
     /// `kubectl patch --type=merge` of the spec.
     pub async fn patch(&self, spec: Value) -> Outcome {
         self.world
-            .merge(MY_PROXY, &self.namespace, self.name, json!({"spec": spec}))
+            .merge(self.kind, &self.namespace, self.name, json!({"spec": spec}))
             .await
             .map(drop)
     }
 
     pub async fn get(&self) -> Outcome<DynamicObject> {
-        self.world.get(MY_PROXY, &self.namespace, self.name).await
+        self.world.get(self.kind, &self.namespace, self.name).await
     }
 
     // ---- status -----------------------------------------------------------------------------------------------
@@ -119,7 +141,7 @@ impl<'a> Proxy<'a> {
                 let proxy = self.get().await?;
                 let observed = proxy
                     .data
-                    .pointer("/status/observed_generation")
+                    .pointer(self.field("/status/observedGeneration", "/status/observed_generation"))
                     .and_then(Value::as_i64);
                 let current = observed == proxy.metadata.generation;
                 let seen = condition(&proxy, kind);
@@ -138,7 +160,7 @@ impl<'a> Proxy<'a> {
         let proxy = self.get().await?;
         let names = proxy
             .data
-            .pointer("/status/pod_names")
+            .pointer(self.field("/status/podNames", "/status/pod_names"))
             .cloned()
             .unwrap_or_else(|| json!([]));
         Ok(serde_json::from_value(names)?)
@@ -166,7 +188,7 @@ impl<'a> Proxy<'a> {
                 object.resource_version().unwrap_or_default(),
             );
         };
-        keep(MY_PROXY, &self.get().await?);
+        keep(self.kind, &self.get().await?);
         for kind in [DEPLOYMENT, SERVICE, CONFIG_MAP, PDB, JOB] {
             for child in self
                 .world

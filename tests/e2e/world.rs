@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use crate::catalog;
 use crate::memory::Memory;
-use crate::objects::{Kind, MY_PROXY, NAMESPACE, names};
+use crate::objects::{Kind, MY_PROXY, MY_PROXY_V1ALPHA1, NAMESPACE, names};
 use crate::olm;
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
@@ -268,13 +268,21 @@ impl World {
         // `make demo` leaves its own on the same cluster
         namespaces.extend(names(&self.list(NAMESPACE, "", DEMO).await?));
         for namespace in &namespaces {
-            for proxy in names(&self.list(MY_PROXY, namespace, "").await?) {
-                self.delete(MY_PROXY, namespace, &proxy).await?;
-                let finalizers = json!({"metadata": {"finalizers": null}});
-                // It may have gone between the two
-                let _ = self.merge(MY_PROXY, namespace, &proxy, finalizers).await;
+            // Without an operator only the version is served in which objects are stored
+            for kind in [MY_PROXY, MY_PROXY_V1ALPHA1] {
+                self.remove_proxies(kind, namespace).await?;
             }
             self.delete(NAMESPACE, "", namespace).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_proxies(&self, kind: Kind, namespace: &str) -> Outcome {
+        for proxy in names(&self.list(kind, namespace, "").await?) {
+            self.delete(kind, namespace, &proxy).await?;
+            let finalizers = json!({"metadata": {"finalizers": null}});
+            // It may have gone between the two
+            let _ = self.merge(kind, namespace, &proxy, finalizers).await;
         }
         Ok(())
     }

@@ -57,13 +57,13 @@ async fn good_secret(proxy: &Proxy<'_>, name: &str) -> Outcome {
 pub async fn a_refused_configuration_keeps_the_last_good_one_serving_and_names_the_reason(
     world: Arc<World>,
 ) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::serving(&world, "config").await?;
     tls_secret(&proxy, "broken", BROKEN, "no key").await?;
     good_secret(&proxy, "good").await?;
     let pods = proxy.pods().await?;
 
-    proxy.patch(json!({"tls_secret": "broken"})).await?;
+    proxy.patch(json!({"tls": {"secretName": "broken"}})).await?;
     let (reason, message) = proxy.condition("ConfigValid", "False").await?;
     ensure!(
         message.contains("cannot load certificate"),
@@ -92,7 +92,7 @@ pub async fn a_refused_configuration_keeps_the_last_good_one_serving_and_names_t
         "kubectl describe does not show nginx's message:\n{described}"
     );
 
-    proxy.patch(json!({"tls_secret": "good"})).await?;
+    proxy.patch(json!({"tls": {"secretName": "good"}})).await?;
     proxy.condition("ConfigValid", "True").await?;
     proxy.ready().await?;
     proxy.serves().await?;
@@ -110,10 +110,10 @@ pub async fn a_refused_configuration_keeps_the_last_good_one_serving_and_names_t
 pub async fn a_new_proxy_with_a_refused_configuration_starts_no_pod_until_it_is_mended(
     world: Arc<World>,
 ) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::prepare(&world, "refused").await?;
     tls_secret(&proxy, "broken", BROKEN, "no key").await?;
-    proxy.apply(json!({"tls_secret": "broken"})).await?;
+    proxy.apply(json!({"tls": {"secretName": "broken"}})).await?;
     proxy.condition("ConfigValid", "False").await?;
     throughout("no Deployment", Duration::from_secs(3), || async {
         let deployment = world.find(DEPLOYMENT, &proxy.namespace, proxy.name).await?;
@@ -126,14 +126,14 @@ pub async fn a_new_proxy_with_a_refused_configuration_starts_no_pod_until_it_is_
             MY_PROXY,
             &proxy.namespace,
             proxy.name,
-            json!({"spec": {"tls_secret": null}}),
+            json!({"spec": {"tls": null}}),
         )
         .await?;
     proxy.comes_up().await
 }
 
 pub async fn what_the_api_refuses_never_reaches_the_operator(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::prepare(&world, "refusals").await?;
     for (spec, wanted) in [
         (

@@ -78,7 +78,7 @@ pub async fn the_operator_never_ends_but_for_a_lost_lease(world: Arc<World>) -> 
 async fn seen(world: &World) -> Outcome<BTreeMap<String, Peak>> {
     let measured = || world.memory.peaks().values().any(|peak| peak.used > 0);
     if !measured() {
-        olm::installed(world, "0.2.0").await?;
+        olm::installed(world, "0.3.0").await?;
         until("the operator's memory to be measured", SEEN, || async {
             Ok(Seen::when(measured(), (), "no cgroup of the operator was seen"))
         })

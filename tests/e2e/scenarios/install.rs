@@ -24,7 +24,7 @@ pub async fn a_subscription_leads_to_a_csv_that_succeeded(world: Arc<World>) -> 
     let catalog = started.elapsed().as_secs_f64();
 
     olm::subscribe(&world, Wish::automatic("stable")).await?;
-    olm::succeeded(&world, "0.2.0").await?;
+    olm::succeeded(&world, "0.3.0").await?;
     let csv = started.elapsed().as_secs_f64() - catalog;
     operator::ready(&world, OPERATORS).await?;
     let leads = started.elapsed().as_secs_f64() - catalog;
@@ -34,7 +34,7 @@ pub async fn a_subscription_leads_to_a_csv_that_succeeded(world: Arc<World>) -> 
 
     let image = operator::image(&world, OPERATORS).await?;
     ensure!(
-        image == world.operator_image("0.2.0"),
+        image == world.operator_image("0.3.0"),
         "the operator's image is {image}"
     );
     let second = world.run("hack/deploy", &[&image]).await;
@@ -62,7 +62,7 @@ pub async fn an_operator_group_with_target_namespaces_is_refused(world: Arc<Worl
     ] {
         olm::operator_group(&world, Some(&targets)).await?;
         if world
-            .find(CSV, OPERATORS, &olm::csv_name("0.2.0"))
+            .find(CSV, OPERATORS, &olm::csv_name("0.3.0"))
             .await?
             .is_none()
         {
@@ -72,7 +72,7 @@ pub async fn an_operator_group_with_target_namespaces_is_refused(world: Arc<Worl
             format!("OLM to refuse targetNamespaces {targets:?}"),
             olm::INSTALL,
             || async {
-                let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.2.0")).await?;
+                let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.3.0")).await?;
                 let seen = ["/status/phase", "/status/reason", "/status/message"]
                     .map(|field| text(&csv, field).to_owned());
                 let wanted = ["Failed", "UnsupportedOperatorGroup", reason].map(str::to_owned);
@@ -89,27 +89,27 @@ pub async fn an_operator_group_with_target_namespaces_is_refused(world: Arc<Worl
     // The remedy in README.md, without anything else: the group's spec made empty
     let whole = json!({"spec": {"targetNamespaces": null}});
     world.merge(OPERATOR_GROUP, OPERATORS, olm::GROUP, whole).await?;
-    olm::succeeded(&world, "0.2.0").await
+    olm::succeeded(&world, "0.3.0").await
 }
 
 pub async fn starting_csv_and_manual_approval_wait_for_the_user(world: Arc<World>) -> Outcome {
     olm::fresh(&world).await?;
-    olm::subscribe(&world, Wish::manual("candidate", "0.2.0")).await?;
-    olm::waiting_plan(&world, "0.2.0").await?;
+    olm::subscribe(&world, Wish::manual("candidate", "0.3.0")).await?;
+    olm::waiting_plan(&world, "0.3.0").await?;
     throughout("nothing installed before the approval", QUIET, || async {
-        let csv = world.find(CSV, OPERATORS, &olm::csv_name("0.2.0")).await?;
+        let csv = world.find(CSV, OPERATORS, &olm::csv_name("0.3.0")).await?;
         Ok(Seen::when(csv.is_none(), (), "the CSV is there"))
     })
     .await?;
-    olm::approve(&world, "0.2.0").await?;
-    olm::succeeded(&world, "0.2.0").await?;
+    olm::approve(&world, "0.3.0").await?;
+    olm::succeeded(&world, "0.3.0").await?;
     operator::ready(&world, OPERATORS).await?;
 
     // The channel's head is newer: OLM offers it and waits
-    let offer = olm::waiting_plan(&world, "0.2.1").await?;
+    let offer = olm::waiting_plan(&world, "0.3.1").await?;
     let before = operator::uids(&operator::pods(&world, OPERATORS).await?);
-    throughout("0.2.0 until the upgrade is approved", QUIET, || async {
-        let next = world.find(CSV, OPERATORS, &olm::csv_name("0.2.1")).await?;
+    throughout("0.3.0 until the upgrade is approved", QUIET, || async {
+        let next = world.find(CSV, OPERATORS, &olm::csv_name("0.3.1")).await?;
         let plan = world
             .get(
                 INSTALL_PLAN,
@@ -132,15 +132,15 @@ pub async fn starting_csv_and_manual_approval_wait_for_the_user(world: Arc<World
     );
 
     let started = Instant::now();
-    olm::approve(&world, "0.2.1").await?;
-    olm::succeeded(&world, "0.2.1").await?;
+    olm::approve(&world, "0.3.1").await?;
+    olm::succeeded(&world, "0.3.1").await?;
     world.figure("olm.approval_to_succeeded", started.elapsed().as_secs_f64(), "s");
     world
-        .wait_gone(CSV, OPERATORS, &olm::csv_name("0.2.0"), SOON)
+        .wait_gone(CSV, OPERATORS, &olm::csv_name("0.3.0"), SOON)
         .await?;
     let image = operator::image(&world, OPERATORS).await?;
     ensure!(
-        image == world.operator_image("0.2.1"),
+        image == world.operator_image("0.3.1"),
         "after the upgrade the image is {image}"
     );
     operator::ready(&world, OPERATORS).await

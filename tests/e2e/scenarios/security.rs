@@ -14,7 +14,7 @@ use crate::proxy::Proxy;
 use crate::world::{OPERATORS, World};
 
 pub async fn operator_and_proxy_run_where_the_restricted_standard_is_enforced(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::serving(&world, "restricted").await?;
     for namespace in [OPERATORS, &proxy.namespace] {
         enforced(&world, namespace).await?;

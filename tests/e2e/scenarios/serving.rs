@@ -14,7 +14,7 @@ use crate::wait::{Seen, until};
 use crate::world::World;
 
 pub async fn no_request_fails_through_a_reload_a_rolling_update_and_scaling(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let started = Instant::now();
     let proxy = Proxy::serving(&world, "serving").await?;
     world.note(format!(

@@ -33,7 +33,7 @@ async fn names_its_pods(proxy: &Proxy<'_>, count: usize) -> Outcome {
 }
 
 pub async fn pod_names_follow_deletion_and_scaling(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::serving(&world, "status").await?;
     names_its_pods(&proxy, 2).await?;
 
@@ -63,7 +63,7 @@ pub async fn pod_names_follow_deletion_and_scaling(world: Arc<World>) -> Outcome
 }
 
 pub async fn a_second_reconcile_writes_nothing(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::serving(&world, "quiet").await?;
     names_its_pods(&proxy, 2).await?;
     let before = settled(&proxy).await?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-use super::versions::{closed, v1_is_served};
-use crate::objects::{self, CONFIG_MAP, CRD, DEPLOYMENT, Kind, MY_PROXY_V1, NAMESPACE, PDB, POD, SERVICE};
+use super::versions::{both_versions_are_served, closed};
+use crate::objects::{self, CONFIG_MAP, CRD, DEPLOYMENT, Kind, MY_PROXY, NAMESPACE, PDB, POD, SERVICE};
 use crate::olm::{self, SOON, Wish};
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::proxy::Proxy;
@@ -29,7 +29,7 @@ const FULL_REMOVAL: &[&str] = &[
 ];
 
 pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::serving(&world, "uninstall").await?;
     let pods = proxy.pods().await?;
     olm::uninstall(&world).await?;
@@ -42,7 +42,7 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
             proxy.serves().await?;
             for (kind, name) in [
                 (CRD, "myproxies.roadstead.dev"),
-                (MY_PROXY_V1, proxy.name),
+                (MY_PROXY, proxy.name),
                 (SERVICE, proxy.name),
                 (DEPLOYMENT, proxy.name),
                 (PDB, proxy.name),
@@ -59,12 +59,12 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     )
     .await?;
 
-    world.delete(MY_PROXY_V1, &proxy.namespace, proxy.name).await?;
+    world.delete(MY_PROXY, &proxy.namespace, proxy.name).await?;
     throughout(
         "the deleted proxy, held by its finalizer",
         Duration::from_secs(5),
         || async {
-            let held = world.get(MY_PROXY_V1, &proxy.namespace, proxy.name).await?;
+            let held = proxy.get().await?;
             ensure!(
                 held.metadata.deletion_timestamp.is_some(),
                 "it is not being deleted"
@@ -79,10 +79,10 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     )
     .await?;
 
-    olm::install(&world, Wish::manual("candidate", "0.2.0"), "0.2.0").await?;
-    v1_is_served(&world).await?;
+    olm::install(&world, Wish::manual("candidate", "0.3.0"), "0.3.0").await?;
+    both_versions_are_served(&world).await?;
     world
-        .wait_gone(MY_PROXY_V1, &proxy.namespace, proxy.name, SOON)
+        .wait_gone(MY_PROXY, &proxy.namespace, proxy.name, SOON)
         .await?;
     until("what the proxy had to be collected", PODS_END, || async {
         let mut left = Vec::new();
@@ -123,7 +123,7 @@ async fn v1alpha1_is_closed(world: &World) -> Outcome {
 }
 
 pub async fn the_documented_order_removes_everything(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.0").await?;
+    olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::serving(&world, "removal").await?;
     let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
     let documented = commands(&readme, "To remove everything, in this order")?;

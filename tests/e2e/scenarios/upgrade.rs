@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::versions::v1_is_served;
+use super::versions::{REFUSALS, both_versions_are_served, from_nothing, stored};
 use crate::author::Author;
 use crate::catalog;
 use crate::load::Load;
-use crate::objects::{CSV, MY_PROXY_V1, SUBSCRIPTION, text};
+use crate::objects::{CSV, MY_PROXY, MY_PROXY_V1ALPHA1, SUBSCRIPTION, text};
 use crate::olm::{self, INSTALL, PACKAGE, SOON, Wish};
 use crate::operator;
 use crate::outcome::{Outcome, ensure};
@@ -24,26 +24,28 @@ const GIVES_UP: Duration = Duration::from_secs(200);
 pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails(
     world: Arc<World>,
 ) -> Outcome {
-    let reusable = olm::is_well(&world, "0.2.0").await? && olm::follows(&world, "stable").await?;
+    let reusable = olm::is_well(&world, "0.3.0").await? && olm::follows(&world, "stable").await?;
     if !reusable {
         olm::fresh(&world).await?;
         catalog::provide_first(&world).await?;
-        olm::install(&world, Wish::automatic("stable"), "0.2.0").await?;
+        olm::install(&world, Wish::automatic("stable"), "0.3.0").await?;
     }
     let proxy = Proxy::serving(&world, "upgrade").await?;
     let load = Load::start(&proxy).await?;
-    let author = author_in_v1(&world, &proxy).await?;
+    both_versions_are_served(&world).await?;
+    let late = Author::of_a_paused_object(&world, MY_PROXY, &proxy, "late").await?;
+    let early = Author::of_a_paused_object(&world, MY_PROXY_V1ALPHA1, &proxy, "early").await?;
 
     let started = Instant::now();
     catalog::publish_second(&world).await?;
-    olm::succeeded(&world, "0.2.1").await?;
+    olm::succeeded(&world, "0.3.1").await?;
     world.figure(
         "olm.publication_to_succeeded",
         started.elapsed().as_secs_f64(),
         "s",
     );
     operator::ready(&world, OPERATORS).await?;
-    let image = world.operator_image("0.2.1");
+    let image = world.operator_image("0.3.1");
     ensure!(
         operator::image(&world, OPERATORS).await? == image,
         "the operator's image is not {image}"
@@ -52,24 +54,10 @@ pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails
     rolled_to(&proxy, &image).await?;
     proxy.ready().await?;
     load.finish_without_failures(&world).await?;
-    v1_is_served(&world).await?;
-    // OLM takes v1 and its conversion away for a moment, and has new certificates made.
-    let refusals = ["404", "failed calling webhook", "conversion webhook"];
-    author.rest(&world, &refusals).await
-}
-
-/// Of an object that is paused, so that nothing is made for it.
-async fn author_in_v1(world: &Arc<World>, proxy: &Proxy<'_>) -> Outcome<Author> {
-    v1_is_served(world).await?;
-    let still = json!({
-        "apiVersion": "roadstead.dev/v1", "kind": "MyProxy", "metadata": {"name": "still"},
-        "spec": {
-            "paused": true, "deploymentName": "front",
-            "upstreams": [{"name": "hello", "servers": [{"host": "hello", "port": 80}]}],
-        },
-    });
-    world.apply(&proxy.namespace, still).await?;
-    Ok(Author::begin(world, MY_PROXY_V1, &proxy.namespace, "still"))
+    both_versions_are_served(&world).await?;
+    // OLM takes v1alpha1 and the authority of its conversion away for a moment, and has new certificates made.
+    late.rest(&world, REFUSALS).await?;
+    early.rest(&world, REFUSALS).await
 }
 
 /// Waits until every pod of the proxy was made with this operator image.
@@ -100,14 +88,14 @@ async fn rolled_to(proxy: &Proxy<'_>, image: &str) -> Outcome {
 }
 
 pub async fn a_starting_csv_and_manual_approval_go_back_while_objects_serve(world: Arc<World>) -> Outcome {
-    olm::installed(&world, "0.2.1").await?;
+    olm::installed(&world, "0.3.1").await?;
     let proxy = Proxy::serving(&world, "back").await?;
     let load = Load::start(&proxy).await?;
 
     // As README.md says it
     olm::uninstall(&world).await?;
-    olm::install(&world, Wish::manual("candidate", "0.2.0"), "0.2.0").await?;
-    let image = world.operator_image("0.2.0");
+    olm::install(&world, Wish::manual("candidate", "0.3.0"), "0.3.0").await?;
+    let image = world.operator_image("0.3.0");
     ensure!(
         operator::image(&world, OPERATORS).await? == image,
         "the operator's image is not {image}"
@@ -117,15 +105,15 @@ pub async fn a_starting_csv_and_manual_approval_go_back_while_objects_serve(worl
     load.finish_without_failures(&world).await?;
 
     // The way forward stays open, and waits
-    olm::waiting_plan(&world, "0.2.1").await?;
-    let next = world.find(CSV, OPERATORS, &olm::csv_name("0.2.1")).await?;
-    ensure!(next.is_none(), "0.2.1 came back without an approval");
+    olm::waiting_plan(&world, "0.3.1").await?;
+    let next = world.find(CSV, OPERATORS, &olm::csv_name("0.3.1")).await?;
+    ensure!(next.is_none(), "0.3.1 came back without an approval");
     Ok(())
 }
 
 pub async fn a_switch_to_another_channel_upgrades(world: Arc<World>) -> Outcome {
     olm::fresh(&world).await?;
-    olm::install(&world, Wish::automatic("first"), "0.2.0").await?;
+    olm::install(&world, Wish::automatic("first"), "0.3.0").await?;
     let started = Instant::now();
     world
         .merge(
@@ -135,30 +123,31 @@ pub async fn a_switch_to_another_channel_upgrades(world: Arc<World>) -> Outcome 
             json!({"spec": {"channel": "candidate"}}),
         )
         .await?;
-    olm::succeeded(&world, "0.2.1").await?;
+    olm::succeeded(&world, "0.3.1").await?;
     world.figure(
         "olm.channel_switch_to_succeeded",
         started.elapsed().as_secs_f64(),
         "s",
     );
     world
-        .wait_gone(CSV, OPERATORS, &olm::csv_name("0.2.0"), SOON)
+        .wait_gone(CSV, OPERATORS, &olm::csv_name("0.3.0"), SOON)
         .await?;
     operator::ready(&world, OPERATORS).await
 }
 
+/// From the release that stores the other version: the old operator works on with the new definition.
 pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_work_and_says_so(
     world: Arc<World>,
 ) -> Outcome {
-    olm::fresh(&world).await?;
+    from_nothing(&world).await?;
     olm::install(&world, Wish::manual("broken", "0.2.0"), "0.2.0").await?;
     let proxy = Proxy::serving(&world, "broken").await?;
     let before = operator::uids(&operator::pods(&world, OPERATORS).await?);
 
-    olm::approve(&world, "0.2.2").await?;
+    olm::approve(&world, "0.3.2").await?;
     // First OLM waits for the rollout, which does not pass over the old pods: none may be unavailable
     until("the new CSV to wait for the rollout", SOON, || async {
-        let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.2.2")).await?;
+        let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.3.2")).await?;
         let message = text(&csv, "/status/message");
         let waits = message.contains("waiting for deployment roadstead-operator to become ready");
         Ok(Seen::when(
@@ -195,7 +184,7 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
     proxy.serves().await?;
 
     // Then the Deployment's deadline passes, and OLM gives up and names it
-    let failed = olm::phase(&world, "0.2.2", "Failed", GIVES_UP).await?;
+    let failed = olm::phase(&world, "0.3.2", "Failed", GIVES_UP).await?;
     let message = text(&failed, "/status/message");
     ensure!(
         text(&failed, "/status/reason") == "InstallCheckFailed"
@@ -206,7 +195,7 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
     world.note(format!("OLM says: {message}"));
     proxy.serves().await?;
     throughout("OLM to stay at Failed", Duration::from_secs(5), || async {
-        let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.2.2")).await?;
+        let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.3.2")).await?;
         let phase = text(&csv, "/status/phase");
         Ok(Seen::when(phase == "Failed", (), phase))
     })
@@ -218,9 +207,12 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
     );
 
     // The way back is the same as from an upgrade that succeeded
+    stored(&world, &["v1"]).await?;
     olm::uninstall(&world).await?;
     olm::install(&world, Wish::manual("broken", "0.2.0"), "0.2.0").await?;
-    proxy.serves().await
+    stored(&world, &["v1alpha1"]).await?;
+    proxy.serves().await?;
+    proxy.ready().await
 }
 
 /// Waits until the kubelet says of a pod of the operator that its image cannot be pulled.

@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams};
 use serde_json::json;
 
 use super::versions::closed;
-use crate::objects::{CLUSTER_ROLE, CRD, DEPLOYMENT, MY_PROXY, MY_PROXY_V1, NAMESPACE, SECRET, text};
+use crate::objects::{CLUSTER_ROLE, CRD, DEPLOYMENT, MY_PROXY, NAMESPACE, SECRET, text};
 use crate::olm::{self, SOON};
 use crate::operator;
 use crate::outcome::{Outcome, ensure};
@@ -22,7 +22,7 @@ const EXPIRY: Duration = Duration::from_secs(25);
 
 pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: Arc<World>) -> Outcome {
     olm::clean(&world).await?;
-    let image = world.operator_image("0.2.0");
+    let image = world.operator_image("0.3.0");
     world.wait_gone_if_terminating(SYSTEM).await?;
     let started = Instant::now();
     let deployed = world.run("hack/deploy", &[&image]).await;
@@ -39,7 +39,7 @@ pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: A
     proxy.apply(json!({"image": world.settings.nginx})).await?;
     proxy.comes_up().await?;
 
-    v1_is_served_with_a_certificate_of_the_operators_own(&world, &proxy).await?;
+    both_versions_are_served_with_a_certificate_of_the_operators_own(&world, &proxy).await?;
 
     takes_over(&world, "asked to end", &DeleteParams::default(), SOON).await?;
     takes_over(
@@ -59,9 +59,12 @@ pub async fn the_manifests_install_an_operator_that_survives_its_leader(world: A
     removed_in_order(&world, &proxy).await
 }
 
-async fn v1_is_served_with_a_certificate_of_the_operators_own(world: &World, proxy: &Proxy<'_>) -> Outcome {
+async fn both_versions_are_served_with_a_certificate_of_the_operators_own(
+    world: &World,
+    proxy: &Proxy<'_>,
+) -> Outcome {
     let spec = json!({"spec": {"tls": {"secretName": "a..b"}}});
-    let refused = world.merge(MY_PROXY_V1, &proxy.namespace, proxy.name, spec).await;
+    let refused = world.merge(MY_PROXY, &proxy.namespace, proxy.name, spec).await;
     ensure!(
         refused
             .as_ref()
