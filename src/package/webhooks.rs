@@ -252,7 +252,8 @@ mod tests {
 
     /// Else an object that is stored in the other one would be read without its fields.
     #[test]
-    fn the_stored_version_alone_is_served_until_the_operator_opens_the_others_and_nothing_is_ever_read_unconverted() {
+    fn the_stored_version_alone_is_served_until_the_operator_opens_the_others_and_nothing_is_ever_read_unconverted()
+     {
         for mut kind in kinds::all() {
             for _ in 0..2 {
                 let definition = definition(&kind);
