@@ -140,7 +140,7 @@ CLOSE := [{"op":"test","path":"/spec/versions/'$$at'/storage","value":false},{"o
 .PHONY: install uninstall deploy undeploy
 install: ## Install the CRDs into the current cluster
 	$(call require,$(KUBECTL),install kubectl)
-	$(KUBECTL) apply --server-side -f crds/
+	$(KUBECTL) apply --server-side --force-conflicts -f crds/
 uninstall: ## Delete the CRDs; refused while objects of theirs are there
 	$(call require,$(KUBECTL),install kubectl)
 	@stored=$$($(KUBECTL) --request-timeout=10s get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[?(@.storage==true)].name}'); \
@@ -152,6 +152,8 @@ deploy: ## Install the CRDs and the operator: IMG=... NGINX_IMAGE=...
 	@hack/deploy $(IMG)
 undeploy: ## Remove the operator; CRDs, objects and what they run stay
 	$(call require,$(KUBECTL),install kubectl)
+	@stored=$$($(KUBECTL) get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.status.storedVersions[*]}'); \
+	case "$$stored" in *\ *) echo "make: MyProxy objects are stored in $$stored, and without the operator nobody converts: wait until it has moved them, about 10 s after its start" >&2; exit 1 ;; esac
 	$(KUBECTL) delete --ignore-not-found -k config/webhook
 # In the foreground: as long as a pod of it runs, what is closed next would be opened again
 	$(KUBECTL) -n roadstead-system delete --ignore-not-found --cascade=foreground --wait deployment/roadstead-operator

@@ -249,6 +249,30 @@ fn a_version_of_a_kind_that_an_upgrade_takes_away_is_named() {
     );
 }
 
+/// As from 0.1 of this product to 0.3, which stores another version: OLM has been seen not to go on.
+#[test]
+fn an_upgrade_that_begins_with_versions_that_the_one_before_does_not_know_is_named() {
+    let mut catalog = two_releases();
+    assert!(catalog.stranded("widgets.v1.10.0").is_empty());
+    let old = text(&catalog);
+    let gvk = "- type: olm.gvk\n  value:\n    group: example.org\n    kind: Widget\n    version: v1\n";
+    let (before, after) = old.split_once("name: widgets.v1.9.0\npackage").unwrap();
+    let (first, second) = after.split_once("name: widgets.v1.10.0\npackage").unwrap();
+    let shorter = first.replace(gvk, "");
+    assert_ne!(shorter, first);
+    let catalog_of_that =
+        format!("{before}name: widgets.v1.9.0\npackage{shorter}name: widgets.v1.10.0\npackage{second}");
+    catalog = reread(&catalog_of_that).unwrap();
+    let stranded = catalog.stranded("widgets.v1.10.0");
+    assert_eq!(
+        stranded.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "widgets.v1.10.0 serves at first no version of Widget.example.org that widgets.v1.9.0 knows: OLM may never go on from widgets.v1.9.0, \
+             whose operator cannot work meanwhile, so a version in between must know both"
+        ]
+    );
+}
+
 fn document(entries: &str) -> String {
     format!("---\n{{schema: olm.deprecations, package: widgets, entries: [{entries}]}}\n")
 }

@@ -99,6 +99,9 @@ fn generate(args: Generate) -> Outcome {
     for dropped in catalog.dropped_versions(&name) {
         eprintln!("note: {dropped}");
     }
+    for stranded in catalog.stranded(&name) {
+        eprintln!("note: {stranded}");
+    }
     let (context, folder) = context_of(&args.output);
     let tree: Tree = catalog.tree(&folder)?;
     files::finish(&tree, &context, args.check, "roadstead catalog generate")

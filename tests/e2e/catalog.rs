@@ -11,7 +11,6 @@
 //! | `first` | 0.3.0 | the same |
 //! | `broken` | 0.2.0 as it was released, 0.3.2, whose operator image does not exist | the same |
 //! | `released` | 0.1.0 and 0.2.0 as they were released, 0.3.0, and 0.4.0, which has no v1alpha1 | the same |
-//! | `direct` | 0.1.0 as it was released, 0.3.0 | the same |
 //!
 //! Beside the package `roadstead` it holds `roadstead-greeter`, the sample operator, whose one version is in every channel of its own.
 

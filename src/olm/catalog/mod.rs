@@ -15,7 +15,7 @@ mod served;
 
 use deprecations::Deprecations;
 pub use render::Rendered;
-pub use served::Dropped;
+pub use served::{Dropped, Stranded};
 
 /// `olm.package`: the name, and the channel that a Subscription gets when it names none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -32,7 +32,6 @@ pub const ALL: &[Scenario] = &[
     scenario!(upgrade::an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_work_and_says_so),
     scenario!(versions::a_thousand_are_converted_in_one_list_and_moved_to_another_stored_version),
     scenario!(versions::what_leads_to_the_webhook_is_put_right),
-    scenario!(versions::an_upgrade_that_leaves_a_release_out_loses_nothing),
     scenario!(versions::while_olm_is_held_between_definition_and_operator_both_versions_work),
     scenario!(versions::from_the_first_release_to_one_without_its_version_nothing_is_lost),
     scenario!(greeter::a_second_package_installs_the_sample_operator_which_greets_and_holds_people),

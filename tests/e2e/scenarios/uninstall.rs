@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-use super::versions::{both_versions_are_served, closed};
+use super::versions::{both_versions_are_served, closed, stored};
 use crate::objects::{self, CONFIG_MAP, CRD, DEPLOYMENT, Kind, MY_PROXY, NAMESPACE, PDB, POD, SERVICE};
 use crate::olm::{self, SOON, Wish};
 use crate::outcome::{Failure, Outcome, ensure};
@@ -32,8 +32,10 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
     olm::installed(&world, "0.3.0").await?;
     let proxy = Proxy::serving(&world, "uninstall").await?;
     let pods = proxy.pods().await?;
+    stored(&world, &["v1"]).await?;
     olm::uninstall(&world).await?;
-    v1alpha1_is_closed(&world).await?;
+    close_v1alpha1(&world).await?;
+    v1alpha1_stays_closed(&world).await?;
 
     throughout(
         "objects and answers without an operator",
@@ -102,13 +104,17 @@ pub async fn without_the_operator_everything_serves_and_deletions_wait_for_it(wo
 }
 
 /// README.md, "Uninstall": its last command closes what nobody converts any more.
-async fn v1alpha1_is_closed(world: &World) -> Outcome {
+pub(super) async fn close_v1alpha1(world: &World) -> Outcome {
     let readme = std::fs::read_to_string(world.settings.source.join("README.md"))?;
     let documented = commands(&readme, "Remove the operator and keep everything that it runs")?;
     let Some(close) = documented.last() else {
         return Err(Failure::new("README.md lists no command".to_owned()));
     };
-    world.run("sh", &["-c", &format!("kubectl {close}")]).await?;
+    let close = format!("kubectl {close}");
+    world.run("sh", &["-c", &close]).await.map(drop)
+}
+
+async fn v1alpha1_stays_closed(world: &World) -> Outcome {
     throughout("v1alpha1, closed", Duration::from_secs(8), || async {
         let definition = world.get(CRD, "", "myproxies.roadstead.dev").await?;
         let strategy = objects::text(&definition, "/spec/conversion/strategy");

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use kube::ResourceExt;
 use serde_json::json;
 
+use super::uninstall::close_v1alpha1;
 use super::versions::{REFUSALS, both_versions_are_served, from_nothing, stored};
 use crate::author::Author;
 use crate::catalog;
 use crate::load::Load;
-use crate::objects::{CSV, MY_PROXY, MY_PROXY_V1ALPHA1, SUBSCRIPTION, text};
+use crate::objects::{CSV, MY_PROXY, MY_PROXY_V1ALPHA1, REPLICA_SET, SUBSCRIPTION, text};
 use crate::olm::{self, INSTALL, PACKAGE, SOON, Wish};
 use crate::operator;
 use crate::outcome::{Outcome, ensure};
@@ -18,8 +19,8 @@ use crate::proxy::Proxy;
 use crate::wait::{Seen, throughout, until};
 use crate::world::{OPERATORS, World};
 
-/// The Deployment's deadline is 20 s; OLM has been seen to notice that it passed at once, and not for two minutes.
-const GIVES_UP: Duration = Duration::from_secs(200);
+/// The Deployment's deadline is 20 s.
+const GIVES_UP: Duration = Duration::from_secs(90);
 
 pub async fn a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails(
     world: Arc<World>,
@@ -184,6 +185,7 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
     proxy.serves().await?;
 
     // Then the Deployment's deadline passes, and OLM gives up and names it
+    the_rollout_is_timed(&world).await?;
     let failed = olm::phase(&world, "0.3.2", "Failed", GIVES_UP).await?;
     let message = text(&failed, "/status/message");
     ensure!(
@@ -206,13 +208,37 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
         "an old pod of the operator went when OLM gave up"
     );
 
-    // The way back is the same as from an upgrade that succeeded
+    // The way back is the same as from an upgrade that succeeded: README.md, "Upgrade and going back"
     stored(&world, &["v1"]).await?;
     olm::uninstall(&world).await?;
+    close_v1alpha1(&world).await?;
     olm::install(&world, Wish::manual("broken", "0.2.0"), "0.2.0").await?;
     stored(&world, &["v1alpha1"]).await?;
     proxy.serves().await?;
     proxy.ready().await
+}
+
+/// Kubernetes counts a Deployment's deadline from when it writes down that it made a ReplicaSet. Where OLM changes the Deployment in that moment, that
+/// write is refused and not repeated, and the rollout is never given up. A ReplicaSet that has to be made anew begins it once more.
+async fn the_rollout_is_timed(world: &World) -> Outcome {
+    until("Kubernetes to time the rollout", SOON, || async {
+        let deployment = operator::deployment(world, OPERATORS).await?;
+        let conditions = deployment.status.unwrap_or_default().conditions;
+        let mut conditions = conditions.unwrap_or_default().into_iter();
+        let progressing = conditions.find(|it| it.type_ == "Progressing");
+        let reason = progressing.and_then(|it| it.reason).unwrap_or_default();
+        let timed = reason != "NewReplicaSetAvailable";
+        if !timed {
+            world.note("Kubernetes did not write down that the rollout began; begun once more");
+            for set in world.list(REPLICA_SET, OPERATORS, "").await? {
+                if text(&set, "/spec/template/spec/containers/0/image") == world.operator_image("0.3.2") {
+                    world.delete(REPLICA_SET, OPERATORS, &set.name_any()).await?;
+                }
+            }
+        }
+        Ok(Seen::when(timed, (), reason))
+    })
+    .await
 }
 
 /// Waits until the kubelet says of a pod of the operator that its image cannot be pulled.

@@ -122,21 +122,6 @@ async fn whatever_is_written_in_one_version_is_read_in_the_other(
     a_refusal_is_told_in_the_words_of_the_author(world, proxy).await
 }
 
-/// Nobody who converts is there before the new operator is.
-pub async fn an_upgrade_that_leaves_a_release_out_loses_nothing(world: Arc<World>) -> Outcome {
-    from_nothing(&world).await?;
-    olm::install(&world, Wish::manual("direct", "0.1.0"), "0.1.0").await?;
-    let proxy = Proxy::serving_v1alpha1(&world, "direct").await?;
-    proxy.patch(json!({"name": "front"})).await?;
-    proxy.ready().await?;
-    let early = Author::begin(&world, MY_PROXY_V1ALPHA1, &proxy.namespace, proxy.name);
-    upgrade(&world, "0.3.0").await?;
-    both_versions_are_served(&world).await?;
-    stored(&world, &["v1"]).await?;
-    early.rest(&world, REFUSALS).await?;
-    proxy.ready().await
-}
-
 /// As `kubectl replace` does with a manifest that was written for 0.1.0.
 async fn what_only_v1_says_survives_a_client_of_v1alpha1(world: &World, proxy: &Proxy<'_>) -> Outcome {
     let (namespace, name) = (&proxy.namespace, proxy.name);
@@ -354,22 +339,13 @@ pub async fn a_thousand_are_converted_in_one_list_and_moved_to_another_stored_ve
         object?;
     }
     let started = Instant::now();
-    let listed = world.list(MY_PROXY_V1ALPHA1, &namespace, "").await?;
+    are_whole(&world, &namespace, MANY).await?;
     world.figure("conversion.list_of_1000", started.elapsed().as_secs_f64(), "s");
-    let whole = listed.iter().filter(|object| {
-        text(object, "/spec/name") == object.name_any()
-            && object
-                .annotations()
-                .get("roadstead.dev/kept")
-                .is_some_and(|kept| kept.contains("paused"))
-    });
-    ensure!(
-        whole.count() == MANY,
-        "{} of {} objects are whole",
-        listed.len(),
-        MANY
-    );
-    updates_wait_while_objects_are_moved(&world).await?;
+    // As after going back to a release that stores v1alpha1, and then forward again
+    for version in ["v1alpha1", "v1"] {
+        updates_wait_while_objects_are_moved(&world, version).await?;
+        are_whole(&world, &namespace, MANY).await?;
+    }
     let objects = world.api(MY_PROXY, &namespace);
     objects
         .delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -381,18 +357,33 @@ pub async fn a_thousand_are_converted_in_one_list_and_moved_to_another_stored_ve
     .await
 }
 
-/// As after going back to a release that stores v1alpha1, and then forward again.
-async fn updates_wait_while_objects_are_moved(world: &World) -> Outcome {
-    for version in ["v1alpha1", "v1"] {
-        store(world, version).await?;
-        upgradeable(world, "False", "StorageMigration").await?;
-        let started = Instant::now();
-        stored(world, &[version]).await?;
-        let figure = format!("storage.moved_1000_to_{version}");
-        world.figure(&figure, started.elapsed().as_secs_f64(), "s");
-        upgradeable(world, "True", "").await?;
-    }
+/// In v1alpha1, which says both by another name and by what is kept.
+async fn are_whole(world: &World, namespace: &str, many: usize) -> Outcome {
+    let listed = world.list(MY_PROXY_V1ALPHA1, namespace, "").await?;
+    let whole = listed.iter().filter(|object| {
+        text(object, "/spec/name") == object.name_any()
+            && object
+                .annotations()
+                .get("roadstead.dev/kept")
+                .is_some_and(|kept| kept.contains("paused"))
+    });
+    let whole = whole.count();
+    ensure!(
+        whole == many,
+        "{whole} of {} objects are whole, and there should be {many}",
+        listed.len()
+    );
     Ok(())
+}
+
+async fn updates_wait_while_objects_are_moved(world: &World, version: &str) -> Outcome {
+    store(world, version).await?;
+    upgradeable(world, "False", "StorageMigration").await?;
+    let started = Instant::now();
+    stored(world, &[version]).await?;
+    let figure = format!("storage.moved_1000_to_{version}");
+    world.figure(&figure, started.elapsed().as_secs_f64(), "s");
+    upgradeable(world, "True", "").await
 }
 
 async fn store(world: &World, stored: &str) -> Outcome {
