@@ -21,7 +21,7 @@ pub use crate::api::rules::MAX_NAME;
 pub use convert::versions;
 pub use served::served;
 /// The version in which objects are stored, and in which the operator itself reads and writes them: so nothing of its own work waits for the webhook
-/// that converts, which it serves itself.
+/// that converts, which it serves itself, once every object has been moved to it.
 pub use v1::{MyProxy, MyProxySpec, MyProxyStatus};
 pub use validate::{Address, ValidProxy, ValidRoute, ValidServer, ValidUpstream, validate};
 
