@@ -284,7 +284,10 @@ impl World {
             Err(_) => {
                 let nobody = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
                 self.merge(CRD, "", "myproxies.roadstead.dev", nobody).await?;
-                self.list(kind, namespace, "").await?
+                until("the API server to have taken that up", olm::SOON, || async {
+                    self.list(kind, namespace, "").await.map(Seen::There)
+                })
+                .await?
             }
         };
         for proxy in names(&proxies) {
