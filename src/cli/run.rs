@@ -26,7 +26,6 @@ use crate::runtime::key::ObjectKey;
 use crate::runtime::lease::{Leadership, LeaseConfig};
 use crate::runtime::manager::{Manager, ManagerOptions};
 use crate::runtime::metrics::RuntimeMetrics;
-use crate::runtime::migration::{self, Conversion, MigrationOptions};
 use crate::runtime::{admin, health, signals};
 use crate::telemetry::metrics::Metrics;
 
@@ -242,13 +241,7 @@ async fn run(args: Args) -> Outcome {
     let namespace = args.election.namespace(&config);
     let mut manager = manager(&args, config, &metrics)?;
     register(&mut manager, &tuning, &args.operands);
-    // Only where objects can be converted, they can be moved from one version to another.
-    let definitions = args.webhooks.definitions();
-    migration::register(
-        &mut manager,
-        &definitions,
-        MigrationOptions::new(Conversion::Webhook),
-    );
+    args.webhooks.move_stored_objects(&mut manager);
 
     let (stop, stopped) = watch::channel(false);
     let webhooks = args.webhooks.start(

@@ -17,6 +17,7 @@ use crate::package;
 use crate::runtime::clock::Clock;
 use crate::runtime::health::{self, BindError};
 use crate::runtime::manager::Manager;
+use crate::runtime::migration::{self, Conversion, MigrationOptions};
 use crate::telemetry::metrics::Metrics;
 use crate::webhook::certificates::folder::{Folder, OLM_FOLDER};
 use crate::webhook::certificates::injection::{Converted, Injector, Targets};
@@ -64,10 +65,12 @@ impl Webhooks {
         kinds.map(|kind| kind.versions().kind().to_owned()).collect()
     }
 
-    /// The definitions whose objects are converted here.
-    pub(super) fn definitions(&self) -> Vec<String> {
+    /// Has the manager move stored objects: only where they are converted, they can be moved from one version to another.
+    pub(super) fn move_stored_objects(&self, manager: &mut Manager) {
         let kinds = self.webhook_address.0.map(|_| served());
-        kinds.iter().flatten().map(|kind| converted(kind).name).collect()
+        let definitions: Vec<String> = kinds.iter().flatten().map(|kind| converted(kind).name).collect();
+        let options = MigrationOptions::new(Conversion::Webhook);
+        migration::register(manager, &definitions, options);
     }
 
     /// Begins to serve, if an address says where, until `stop` is done.

@@ -40,6 +40,12 @@ pub async fn from_the_first_release_to_one_without_its_version_nothing_is_lost(w
     let late = Author::of_a_paused_object(&world, MY_PROXY, &proxy, "still").await?;
 
     upgrade(&world, "0.3.0").await?;
+    let csv = world.get(CSV, OPERATORS, &olm::csv_name("0.3.0")).await?;
+    let held = csv.data["status"]["conditions"].as_array().is_some_and(|all| {
+        all.iter()
+            .any(|it| it["reason"] == "OperatorConditionNotUpgradeable")
+    });
+    world.note(format!("OLM waited until 0.2.0 had moved what is stored: {held}"));
     both_versions_are_served(&world).await?;
     stored(&world, &["v1"]).await?;
     early.rest(&world, REFUSALS).await?;
