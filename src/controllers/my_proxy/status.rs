@@ -69,6 +69,17 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
         (Intent::Pause, _) | (_, Loaded::Silent { .. }) => &without_asking,
         _ => &all,
     });
+    let is_ready = conditions
+        .get(READY)
+        .is_some_and(|ready| ready.status == State::True.as_str());
+    if is_ready && matches!(seen.intent, Intent::Pause) {
+        conditions.set(
+            READY,
+            State::True,
+            PAUSED,
+            format!("it serves as it is; {IS_PAUSED}"),
+        );
+    }
     let live = seen
         .live
         .deployment

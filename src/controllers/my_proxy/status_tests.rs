@@ -314,6 +314,14 @@ fn a_proxy_that_is_paused_is_ready_while_it_serves_and_says_that_nothing_is_chan
     let before = status_of(MyProxyStatus::default(), Verdict::Active, Some(&serving()), &[]);
     let status = paused(before, Some(&serving()));
     assert_eq!(said(&status, READY).0, "True");
+    let ready = find(&status, READY).unwrap();
+    assert!(
+        ready
+            .message
+            .starts_with("it serves as it is; spec.paused is true"),
+        "{}",
+        ready.message
+    );
     assert_eq!(said(&status, CONFIG_VALID).1, "Accepted");
     for condition in [UP_TO_DATE, PROGRESSING] {
         assert_eq!(said(&status, condition).1, "Paused");
