@@ -58,17 +58,21 @@ pub(super) struct Running {
 }
 
 impl Webhooks {
-    /// The kinds that are converted here.
+    /// The kinds that are converted here: none, if nothing is served.
+    fn served(&self) -> impl Iterator<Item = Served> {
+        self.webhook_address.0.into_iter().flat_map(|_| served())
+    }
+
+    /// What these are called.
     pub(super) fn kinds(&self) -> Vec<String> {
-        let kinds = self.webhook_address.0.map(|_| served());
-        let kinds = kinds.iter().flatten();
-        kinds.map(|kind| kind.versions().kind().to_owned()).collect()
+        self.served()
+            .map(|kind| kind.versions().kind().to_owned())
+            .collect()
     }
 
     /// Has the manager move stored objects: only where they are converted, they can be moved from one version to another.
     pub(super) fn move_stored_objects(&self, manager: &mut Manager) {
-        let kinds = self.webhook_address.0.map(|_| served());
-        let definitions: Vec<String> = kinds.iter().flatten().map(|kind| converted(kind).name).collect();
+        let definitions: Vec<String> = self.served().map(|kind| converted(&kind).name).collect();
         let options = MigrationOptions::new(Conversion::Webhook);
         migration::register(manager, &definitions, options);
     }

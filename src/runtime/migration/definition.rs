@@ -34,7 +34,6 @@ pub struct Definition {
 pub(super) struct Spec {
     pub(super) group: String,
     pub(super) names: Names,
-    pub(super) scope: String,
     versions: Vec<Version>,
     #[serde(default)]
     conversion: Converted,

@@ -10,7 +10,7 @@ fn definition(stored: &str, served: bool, stored_versions: &[&str]) -> Definitio
     Definition::deserialize(json!({
         "metadata": {"name": "things.test", "uid": "u", "generation": 3},
         "spec": {
-            "group": "test", "scope": "Namespaced",
+            "group": "test",
             "names": {"kind": "Thing", "plural": "things"},
             "versions": [version("v1alpha1"), version("v1")],
             "conversion": {"strategy": "Webhook"},
