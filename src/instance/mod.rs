@@ -6,3 +6,4 @@
 pub mod install;
 pub mod nginx;
 pub mod orphans;
+pub mod postgres;

@@ -4,6 +4,7 @@
 //! [`validate`] turns the stored one into a [`ValidDatabase`], the only form from which a server's configuration, a statement or a
 //! child object is built; [`validate_update`] says what may not become of it.
 
+pub mod agent;
 mod cel;
 mod content;
 mod convert;

@@ -1,0 +1,256 @@
+//! What the operator and the instance managers in a database's pods agree on: the files that the operator gives them, and what they say of
+//! themselves.
+//!
+//! An instance manager may be older or newer than the operator, since an update of the operator restarts no database: fields are only ever added, and
+//! one that the other side does not send is as if it knew nothing of it.
+
+mod lsn;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use super::v1::Synchronous;
+pub use lsn::{Lsn, NotLsn};
+
+/// The port of a pod on which its instance manager answers over HTTPS.
+pub const PORT: u16 = 8008;
+/// The port of PostgreSQL.
+pub const POSTGRES_PORT: u16 = 5432;
+/// The file of [`Settings`] in the mounted ConfigMap.
+pub const SETTINGS: &str = "instance.json";
+
+/// Anybody: 200 while the manager itself works. The kubelet ends the container when it does not.
+pub const LIVENESS: &str = "/healthz";
+/// Anybody: 200 while PostgreSQL serves in the role that this instance has.
+pub const READINESS: &str = "/readyz";
+/// Anybody: numbers for Prometheus.
+pub const METRICS: &str = "/metrics";
+/// Instances and the operator: a [`Report`] as JSON.
+pub const STATUS: &str = "/status";
+/// Instances alone: POST of a [`Plea`], answered with 200 if it is granted and 409 with the reason as text if not.
+pub const FAILSAFE: &str = "/failsafe";
+/// The operator alone: POST of a [`Handover`], answered with 202 once it has begun and 409 with the reason as text if it cannot.
+pub const SWITCHOVER: &str = "/switchover";
+
+/// The organisational unit in the certificate of an instance.
+pub const INSTANCE_ROLE: &str = "instance";
+/// The organisational unit in the certificate of the operator.
+pub const OPERATOR_ROLE: &str = "operator";
+/// The common name in the certificate of an instance, and the role by which instances replicate.
+pub const REPLICATION_USER: &str = "roadstead_replication";
+/// The label of a pod that says which [`Role`] it has.
+pub const ROLE_LABEL: &str = "roadstead.dev/role";
+/// The annotation of a database's Lease in which its instances keep what they need besides who holds it.
+pub const RECORD: &str = "roadstead.dev/database";
+/// The container in which the instance manager and PostgreSQL run.
+pub const CONTAINER: &str = "postgres";
+
+/// What the operator has decided for all instances of a database.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// The name of the Database, of its Lease, of a database and of the role that owns it.
+    pub database: String,
+    /// Where all of it is.
+    pub namespace: String,
+    /// The major version of PostgreSQL.
+    pub major: u32,
+    /// The instances that there are to be, by their ordinals.
+    pub members: Vec<Member>,
+    /// PostgreSQL's settings: the author's over those that the operator chooses by size. None that the instance manager owns.
+    pub parameters: BTreeMap<String, String>,
+    /// Whether a commit waits for a replica.
+    pub synchronous: Synchronous,
+    /// How far behind a replica may be and still take over where commits did not wait for it, in bytes of WAL.
+    pub maximum_lag: u64,
+    /// PostgreSQL's identifier of the data, once the operator knows it. Nothing else is ever initialised or served then.
+    pub system_identifier: Option<String>,
+    /// Whether clients can connect over TLS.
+    pub tls: bool,
+    /// Whether clients have to.
+    pub tls_required: bool,
+    /// How long things take.
+    pub timing: Timing,
+}
+
+/// An instance, which is also a pod of the StatefulSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Member {
+    /// The pod's name.
+    pub name: String,
+    /// Where the others find it: a DNS name or an address.
+    pub host: String,
+}
+
+/// The times of the Lease. Milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Timing {
+    /// For how long a primary that fell silent keeps the Lease.
+    pub lease_ms: u64,
+    /// A primary that could not renew the Lease for so long stops at once.
+    pub renew_deadline_ms: u64,
+    /// How often it is renewed, and looked at.
+    pub retry_ms: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            lease_ms: 6000,
+            renew_deadline_ms: 4000,
+            retry_ms: 1000,
+        }
+    }
+}
+
+/// Which part an instance plays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It takes writes.
+    Primary,
+    /// It follows the primary.
+    Replica,
+    /// Neither, for now.
+    #[default]
+    #[serde(other)]
+    None,
+}
+
+/// What an instance is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// It makes the first data.
+    Initialising,
+    /// It copies the data of the primary.
+    Joining,
+    /// It goes back to where it and the primary parted.
+    Rewinding,
+    /// PostgreSQL starts, and may have to recover first.
+    Starting,
+    /// It becomes the primary.
+    Promoting,
+    /// It is the primary.
+    Leading,
+    /// It follows the primary.
+    Streaming,
+    /// It is a replica that does not follow at the moment.
+    Detached,
+    /// It stops.
+    Stopping,
+    /// It cannot go on; its message says why.
+    Failed,
+    /// It waits for something that its message names.
+    #[default]
+    #[serde(other)]
+    Waiting,
+}
+
+/// What an instance says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Report {
+    /// The pod's name.
+    pub name: String,
+    /// How it would appear in the Lease: the pod's UID and a number that no other process has, with a dash between.
+    pub identity: String,
+    /// Which part it plays.
+    pub role: Role,
+    /// What it is doing.
+    pub state: State,
+    /// For people: what it waits for, or why it failed.
+    pub message: Option<String>,
+    /// PostgreSQL's identifier of its data.
+    pub system_identifier: Option<String>,
+    /// The timeline that it is on.
+    pub timeline: Option<u32>,
+    /// How far its data goes, applied or not: what it has flushed as a primary, or received and flushed as a replica.
+    pub received: Option<Lsn>,
+    /// How far it has applied that.
+    pub replayed: Option<Lsn>,
+    /// Whether it is a replica that the primary sends to.
+    pub streaming: bool,
+    /// Those that stream from it.
+    pub standbys: Vec<Standby>,
+    /// How long ago a write of its own was committed, in milliseconds; a primary's alone.
+    pub wrote_ms: Option<u64>,
+    /// How long ago the API server last answered it, in milliseconds.
+    pub api_ms: Option<u64>,
+    /// The version of PostgreSQL that runs, such as `17.6`.
+    pub version: Option<String>,
+    /// The version of the instance manager.
+    pub manager: String,
+    /// The [`settings_hash`] of the settings that it goes by.
+    pub settings: Option<String>,
+    /// PostgreSQL's settings that take effect only after a restart.
+    pub pending_restart: Vec<String>,
+    /// Why settings were not taken, if they were not.
+    pub refused: Option<String>,
+    /// For how long no write was accepted when it last became the primary in an orderly way, in milliseconds.
+    pub pause_ms: Option<u64>,
+}
+
+/// A replica as its primary sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Standby {
+    /// The pod's name.
+    pub name: String,
+    /// What `pg_stat_replication` calls its state: `streaming`, `catchup`, `backup` and others.
+    pub state: String,
+    /// Whether commits may wait for it.
+    pub synchronous: bool,
+    /// How far it has written to disk.
+    pub flushed: Option<Lsn>,
+    /// How far it has applied.
+    pub replayed: Option<Lsn>,
+}
+
+/// What a primary that cannot renew the Lease asks of the others: to confirm that they cannot reach the API server either, and not to take the Lease for
+/// one lease duration from then on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plea {
+    /// The holder that asks.
+    pub holder: String,
+    /// How often the Lease had changed hands when it took it.
+    pub transitions: i32,
+}
+
+/// What the operator asks of a primary: to stop in an orderly way, so that another one takes over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Handover {
+    /// The pod's name of the instance that is to take over; the best one if there is none.
+    pub to: Option<String>,
+    /// For people.
+    pub why: String,
+}
+
+/// What names settings: the SHA-256 of the file, in hex.
+pub fn settings_hash(file: impl AsRef<[u8]>) -> String {
+    crate::api::my_proxy::agent::config_hash(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_a_newer_manager_is_understood() {
+        let report =
+            r#"{"name": "a-0", "state": "Dreaming", "role": "arbiter", "received": "0/3000000", "mood": 1}"#;
+        let report: Report = serde_json::from_str(report).unwrap();
+        assert_eq!((report.state, report.role), (State::Waiting, Role::None));
+        assert_eq!(report.received, Some(Lsn(0x300_0000)));
+    }
+
+    #[test]
+    fn settings_of_an_older_operator_have_the_usual_times() {
+        let settings: Settings = serde_json::from_str(r#"{"database": "orders"}"#).unwrap();
+        assert_eq!(settings.timing.lease_ms, 6000);
+    }
+}

@@ -1,0 +1,66 @@
+//! What an instance knows of itself at one moment.
+
+use crate::api::database::agent::{Lsn, Standby};
+use crate::instance::postgres::record::Quorum;
+
+/// What there is on the volume while PostgreSQL is stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Data {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Something that was begun and never finished, or that cannot be read: it is of no use but to be put aside.
+    Broken(String),
+    /// The data of a primary or a replica.
+    Present(Stored),
+}
+
+/// What `pg_controldata` says of data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// PostgreSQL's identifier of the data.
+    pub system_identifier: String,
+    /// The timeline up to which it goes.
+    pub timeline: u32,
+    /// Whether PostgreSQL would start as a replica.
+    pub standby: bool,
+    /// Whether it was shut down in order.
+    pub clean: bool,
+}
+
+/// What PostgreSQL is doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Server {
+    /// None of its processes is there.
+    #[default]
+    Stopped,
+    /// Its first process is there, and it does not answer yet.
+    Starting,
+    /// It answers.
+    Running(Running),
+    /// Its processes are there, and it does not answer any more.
+    Silent,
+}
+
+/// What PostgreSQL says of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Running {
+    /// Whether it takes writes; a replica otherwise.
+    pub primary: bool,
+    /// PostgreSQL's identifier of the data.
+    pub system_identifier: String,
+    /// The timeline that it is on: that of what it receives or has replayed last, as a replica.
+    pub timeline: u32,
+    /// How far its data goes on disk: flushed as a primary, received or replayed, whichever is further, as a replica.
+    pub received: Lsn,
+    /// How far a replica has applied that; the same as `received` for a primary.
+    pub replayed: Lsn,
+    /// The instance that it is told to follow, as a replica.
+    pub upstream: Option<String>,
+    /// Whether it receives from there.
+    pub streaming: bool,
+    /// Who streams from it.
+    pub standbys: Vec<Standby>,
+    /// What commits wait for; none if they do not wait.
+    pub quorum: Option<Quorum>,
+}

@@ -1,0 +1,79 @@
+//! What the instances of a database keep in its Lease: who holds it, and what whoever takes it has to know.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::database::agent::Lsn;
+
+/// The part of the Lease that only instances write. Its holder is in the Lease's own field.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Record {
+    /// The name of the instance that holds the Lease or held it last; empty if none ever did.
+    pub primary: String,
+    /// PostgreSQL's identifier of the data; none before there is any.
+    pub system_identifier: Option<String>,
+    /// The latest timeline that a holder has begun, or was about to.
+    pub timeline: u32,
+    /// Every instance that may take the Lease, the holder included: those that have had all the data once. Whoever holds it asks all the
+    /// others before it goes on without the API server.
+    pub members: BTreeSet<String>,
+    /// What commits wait for. There are several while that is being changed: a commit may have been acknowledged by the rule of any.
+    pub quorums: Vec<Quorum>,
+    /// Whether commits may have been acknowledged that no replica has.
+    pub asynchronous: bool,
+    /// How far the holder had flushed when it last renewed the Lease.
+    pub flushed: Lsn,
+    /// The instance that is to take over in an orderly way, and nobody else while it can.
+    pub handover: Option<String>,
+}
+
+/// A commit waits until so many of these have it on disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Quorum {
+    /// The names of replicas.
+    pub standbys: BTreeSet<String>,
+    /// How many of them, at least 1.
+    pub need: usize,
+}
+
+impl Quorum {
+    /// Whether among these there must be one that has every commit which this quorum has let through: of N replicas W have it, and R are here, and
+    /// R + W > N.
+    pub fn overlaps(&self, present: &BTreeSet<&str>) -> bool {
+        let here = self
+            .standbys
+            .iter()
+            .filter(|name| present.contains(name.as_str()))
+            .count();
+        here + self.need > self.standbys.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(1, &["b"], &["b"], true)]
+    #[case(1, &["b"], &["c"], false)]
+    #[case(1, &["b", "c"], &["b"], false)]
+    #[case(1, &["b", "c"], &["b", "c"], true)]
+    #[case(2, &["b", "c"], &["b"], true)]
+    #[case(2, &["b", "c", "d"], &["b", "c"], true)]
+    #[case(2, &["b", "c", "d"], &["b", "x"], false)]
+    fn who_is_here_has_every_commit_if_readers_and_writers_must_overlap(
+        #[case] need: usize,
+        #[case] standbys: &[&str],
+        #[case] present: &[&str],
+        #[case] overlaps: bool,
+    ) {
+        let standbys = standbys.iter().map(|&name| name.to_owned()).collect();
+        let quorum = Quorum { standbys, need };
+        assert_eq!(quorum.overlaps(&present.iter().copied().collect()), overlaps);
+    }
+}
