@@ -61,10 +61,9 @@ pub(super) fn essence(live: &Value) -> String {
 }
 
 fn hash(json: &Value) -> String {
-    let mut text = format!("{:x}", Sha256::digest(json.to_string()));
+    let digest = Sha256::digest(json.to_string());
     // 64 bits are plenty to tell one version of an object from another.
-    text.truncate(16);
-    text
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
