@@ -16,8 +16,7 @@ pub struct Record {
     pub system_identifier: Option<String>,
     /// The latest timeline that a holder has begun, or was about to.
     pub timeline: u32,
-    /// Every instance that may take the Lease, the holder included: those that have had all the data once. Whoever holds it asks all the
-    /// others before it goes on without the API server.
+    /// The instances that have had all the data once, the holder included.
     pub members: BTreeSet<String>,
     /// What commits wait for. There are several while that is being changed: a commit may have been acknowledged by the rule of any.
     pub quorums: Vec<Quorum>,
@@ -27,6 +26,25 @@ pub struct Record {
     pub flushed: Lsn,
     /// The instance that is to take over in an orderly way, and nobody else while it can.
     pub handover: Option<String>,
+}
+
+impl Record {
+    /// Whether the instance of this name may take the Lease: it has had all the data once, or a commit may have been acknowledged because it had it.
+    pub fn may_lead(&self, name: &str) -> bool {
+        self.members.contains(name) || self.quorums.iter().any(|quorum| quorum.standbys.contains(name))
+    }
+
+    /// Everybody else who may take the Lease.
+    pub fn others<'a>(&'a self, me: &'a str) -> impl Iterator<Item = &'a str> {
+        let of_quorums = self.quorums.iter().flat_map(|quorum| &quorum.standbys);
+        let all: BTreeSet<&str> = self
+            .members
+            .iter()
+            .chain(of_quorums)
+            .map(String::as_str)
+            .collect();
+        all.into_iter().filter(move |name| *name != me)
+    }
 }
 
 /// A commit waits until so many of these have it on disk.

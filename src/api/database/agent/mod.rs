@@ -163,9 +163,11 @@ pub struct Report {
     pub state: State,
     /// For people: what it waits for, or why it failed.
     pub message: Option<String>,
-    /// PostgreSQL's identifier of its data.
+    /// PostgreSQL's identifier of its data, also while PostgreSQL is stopped.
     pub system_identifier: Option<String>,
-    /// The timeline that it is on.
+    /// Whether its data is that of a primary, not of a replica.
+    pub led: bool,
+    /// The timeline that it is on, also while PostgreSQL is stopped.
     pub timeline: Option<u32>,
     /// How far its data goes, applied or not: what it has flushed as a primary, or received and flushed as a replica.
     pub received: Option<Lsn>,

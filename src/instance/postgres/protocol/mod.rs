@@ -1,5 +1,427 @@
-//! What an instance is to do next, decided from what it knows: of itself, of the Lease, of the others. Pure.
+//! What an instance is to do next, decided from what it knows: of itself, of the Lease, of the others. Pure: no client, no clock.
+//!
+//! # What is promised
+//!
+//! * At most one instance accepts writes. Whoever holds the Lease may, until the renew deadline after it sent its last renewal; everybody else waits for the
+//!   lease duration after they saw that renewal, which is longer. Not before then, unless it is known that the holder has ended: its container has, or it gave
+//!   the Lease back, or it was this very volume's last process.
+//! * Whoever takes the Lease has every commit that was acknowledged under a quorum. What commits wait for is in the Lease before they do ([`Record::quorums`]),
+//!   and a candidate sees so many of those replicas, all of them no further than itself, that one must have it.
+//! * Where commits waited for nobody, a candidate is at most the agreed number of bytes behind what the last holder had flushed.
+//! * A holder that cannot renew goes on only if every other member promises not to take the Lease, since it cannot reach the API server either.
+//!
+//! # How it is told
+//!
+//! [`Protocol::step`] is called whenever something is new, and several times a second. It answers with one [`Command`]; what came of it shows in the next
+//! [`Situation`], or is told ([`Protocol::renewed`] and others). Writing the Lease, and work that takes long, go on beside the steps: a holder whose
+//! time is up ends its PostgreSQL whatever else is under way.
 
+mod candidate;
 mod facts;
+mod follower;
+mod holder;
+mod quorum;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub use facts::{Data, Running, Server, Stored};
+
+use super::record::{Quorum, Record};
+use crate::api::database::agent::{Plea, Report, Role, Settings};
+
+/// A time of the monotonic clock: since this process began.
+pub type Moment = Duration;
+
+/// What another one said of itself is of no use any more after this time.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// Everything that is known at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// What time it is.
+    pub now: Moment,
+    /// The name of this instance.
+    pub me: &'a str,
+    /// How it appears in the Lease.
+    pub identity: &'a str,
+    /// What the operator has decided.
+    pub settings: &'a Settings,
+    /// The Lease as it was last seen; none if it never was.
+    pub lease: Option<&'a Seen>,
+    /// When the API server last answered anything.
+    pub api: Option<Moment>,
+    /// What is on the volume. It counts while PostgreSQL is stopped.
+    pub data: &'a Data,
+    /// What PostgreSQL is doing.
+    pub server: &'a Server,
+    /// What the others said last, by their names.
+    pub peers: &'a BTreeMap<String, Peer>,
+    /// When a write of our own was last seen to be committed, or answered at all.
+    pub canary: Option<Moment>,
+    /// When PostgreSQL was last looked at.
+    pub looked: Moment,
+    /// Whether a write of the Lease is under way.
+    pub writing: bool,
+    /// Whether the others are being asked to promise.
+    pub pleading: bool,
+    /// What is being worked on: nothing else is begun before it ends, but it can be cut off by stopping PostgreSQL.
+    pub work: Option<Work>,
+}
+
+/// The Lease as it was seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// The identity of who holds it; empty when it was given back.
+    pub holder: String,
+    /// What is kept in it; none if nobody ever wrote that.
+    pub record: Option<Record>,
+    /// How often it has changed hands.
+    pub transitions: i32,
+    /// Since when it has not changed.
+    pub since: Moment,
+    /// Whether the holder's container is known to have ended.
+    pub ended: bool,
+}
+
+/// What another instance said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Peer {
+    /// What it said.
+    pub report: Report,
+    /// When it was asked.
+    pub asked: Moment,
+}
+
+/// What takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// [`Command::Initialise`]
+    Initialising,
+    /// [`Command::Join`]
+    Joining,
+    /// [`Command::Rewind`]
+    Rewinding,
+    /// [`Command::Promote`]
+    Promoting,
+    /// [`Command::Stop`]
+    Stopping,
+    /// Anything else that is soon over.
+    Other,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Nothing, until something is new. For people: what is being waited for.
+    Wait(String),
+    /// Nothing, and a person is needed: why.
+    Fail(String),
+    /// Write the Lease.
+    Write(Write, Record),
+    /// Ask every other member to promise.
+    Plead,
+    /// Make the first data.
+    Initialise,
+    /// Copy the data of the instance of this name. What there was is put aside until the copy streams.
+    Join(String),
+    /// Go back to where this instance and that of this name parted, and become its replica.
+    Rewind(String),
+    /// Start PostgreSQL as a primary, whose commits wait for this.
+    Lead(Option<Quorum>),
+    /// Start PostgreSQL as a replica of the instance of this name, or have it turn there.
+    Follow(Option<String>),
+    /// Have the running replica become the primary, on a timeline after this one, with commits that wait for this.
+    Promote(u32, Option<Quorum>),
+    /// Have commits wait for this.
+    Synchronise(Option<Quorum>),
+    /// Stop PostgreSQL.
+    Stop(How),
+    /// Nothing is left to do: end.
+    Exit,
+}
+
+/// Why the Lease is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// To hold it from now on.
+    Claim,
+    /// To go on holding it.
+    Renew,
+    /// To give it back.
+    Release,
+}
+
+/// How PostgreSQL is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// In order: sessions are ended, and replicas get all there is.
+    Fast,
+    /// At once, without a word to anybody, by SIGKILL if need be. It will have to recover.
+    Immediate,
+}
+
+/// What has to be remembered from one step to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Protocol {
+    /// Set while this instance may be primary.
+    tenure: Option<Tenure>,
+    /// Until then it takes the Lease from nobody.
+    promised: Moment,
+    /// Since when the Lease has been seen to be free.
+    free: Option<Moment>,
+    /// Since when a replica has not received from a primary that is there.
+    detached: Option<Moment>,
+    /// The data was rewound since it last received from a primary.
+    rewound: bool,
+    /// Rewinding was no good: the data has to be copied.
+    rewind_failed: bool,
+    /// Since when PostgreSQL has been in a state that should pass.
+    lasting: Option<(Passing, Moment)>,
+    /// Since when each replica that commits may wait for has not streamed.
+    away: BTreeMap<String, Moment>,
+    /// Since when PostgreSQL has had commits wait for what it has them wait for now, and how far it had flushed then.
+    applied: Option<quorum::Applied>,
+    /// Somebody asked for the end, or for another primary.
+    leaving: Option<Leaving>,
+    /// PostgreSQL hung here: until then others are to take the Lease.
+    shy: Moment,
+}
+
+/// How long this instance may be primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tenure {
+    /// Until then PostgreSQL has to be stopped, if nothing comes of it.
+    until: Moment,
+    /// When the last renewal that succeeded was sent.
+    renewed: Moment,
+    /// When one was last sent.
+    tried: Moment,
+    /// When the others were last asked.
+    pleaded: Moment,
+}
+
+/// A state that is given up if it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passing {
+    Starting,
+    Silent,
+    Promoting,
+}
+
+/// This instance is not to be primary any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Leaving {
+    /// It is to end altogether.
+    exit: bool,
+    /// Who is to take over, if somebody in particular.
+    to: Option<String>,
+}
+
+impl Protocol {
+    /// Of a process that begins now. It takes the Lease from nobody for a lease duration: the one before it may have promised that.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            promised: Duration::from_millis(settings.timing.lease_ms),
+            ..Self::default()
+        }
+    }
+
+    /// What to do.
+    pub fn step(&mut self, situation: &Situation<'_>) -> Command {
+        self.note(situation);
+        if let Some(fence) = self.fence(situation) {
+            return fence;
+        }
+        match self.tenure {
+            Some(tenure) => self.hold(tenure, situation),
+            None => self.be_led(situation),
+        }
+    }
+
+    /// The Lease was claimed or renewed by a request that was sent then.
+    pub fn renewed(&mut self, sent: Moment, settings: &Settings) {
+        let until = sent + renew_deadline(settings);
+        let tenure = self.tenure.get_or_insert(Tenure {
+            until,
+            renewed: sent,
+            tried: sent,
+            pleaded: sent,
+        });
+        tenure.until = tenure.until.max(until);
+        tenure.renewed = tenure.renewed.max(sent);
+    }
+
+    /// The Lease was given back.
+    pub fn released(&mut self) {
+        self.tenure = None;
+        self.free = None;
+        self.applied = None;
+        // Whoever only wanted another primary is a replica like any other from here on.
+        self.leaving.take_if(|leaving| !leaving.exit);
+    }
+
+    /// Every other member has promised, asked then.
+    pub fn confirmed(&mut self, asked: Moment, settings: &Settings) {
+        if let Some(tenure) = &mut self.tenure {
+            tenure.until = tenure.until.max(asked + renew_deadline(settings));
+        }
+    }
+
+    /// Rewinding was no good.
+    pub fn could_not_rewind(&mut self) {
+        self.rewind_failed = true;
+    }
+
+    /// Somebody asks for the end of this process.
+    pub fn asked_to_stop(&mut self) {
+        self.leaving.get_or_insert_default().exit = true;
+    }
+
+    /// Somebody asks for another primary.
+    ///
+    /// # Errors
+    /// For people: why not.
+    pub fn asked_to_hand_over(&mut self, to: Option<&str>, situation: &Situation<'_>) -> Result<(), String> {
+        if self.tenure.is_none() {
+            return Err(format!("{} is not the primary", situation.me));
+        }
+        let target = self.successor(to, situation);
+        let target = target.ok_or_else(|| match to {
+            Some(to) => format!("{to} does not stream from {}", situation.me),
+            None => format!("nobody streams from {}", situation.me),
+        })?;
+        self.leaving.get_or_insert_default().to = Some(target);
+        Ok(())
+    }
+
+    /// Answers a holder that cannot renew. What is granted holds for one lease duration from now on.
+    ///
+    /// # Errors
+    /// For people: why not.
+    pub fn promise(&mut self, plea: &Plea, situation: &Situation<'_>) -> Result<(), String> {
+        let Some(seen) = situation.lease else {
+            return Err("the Lease was never seen from here".to_owned());
+        };
+        if seen.holder != plea.holder || seen.transitions != plea.transitions {
+            return Err(format!(
+                "the Lease is held by '{}' as seen from here",
+                seen.holder
+            ));
+        }
+        let silent = situation.api.map(|api| situation.now.saturating_sub(api));
+        if silent.is_some_and(|silent| silent < retry(situation.settings) * 2) {
+            return Err("the API server answers here".to_owned());
+        }
+        if self.tenure.is_some() || situation.writing {
+            return Err("the Lease is being written from here".to_owned());
+        }
+        self.promised = self.promised.max(situation.now + lease(situation.settings));
+        Ok(())
+    }
+
+    /// Whether this instance may be primary at this moment.
+    pub fn leads(&self, now: Moment) -> bool {
+        self.tenure.is_some_and(|tenure| now < tenure.until)
+    }
+
+    /// Which role the instance has, for whoever looks for one in that role.
+    pub fn role(&self, situation: &Situation<'_>) -> Role {
+        let Server::Running(running) = situation.server else {
+            return Role::None;
+        };
+        let led_by = situation
+            .lease
+            .and_then(|seen| seen.record.as_ref())
+            .map(|record| &record.primary);
+        match (running.primary, self.leads(situation.now)) {
+            (true, true) => Role::Primary,
+            (false, false) if running.upstream.is_some() && running.upstream.as_ref() == led_by => {
+                Role::Replica
+            }
+            _ => Role::None,
+        }
+    }
+
+    /// Keeps track of since when things are as they are.
+    fn note(&mut self, situation: &Situation<'_>) {
+        let now = situation.now;
+        if self.is_free(situation) {
+            self.free.get_or_insert(now);
+        } else {
+            self.free = None;
+        }
+        let passing = match (situation.server, situation.work) {
+            (_, Some(Work::Promoting)) => Some(Passing::Promoting),
+            (Server::Starting, _) => Some(Passing::Starting),
+            (Server::Silent, _) => Some(Passing::Silent),
+            _ => None,
+        };
+        self.lasting = passing.map(|passing| match self.lasting {
+            Some((before, since)) if before == passing => (passing, since),
+            _ => (passing, now),
+        });
+        let attached = match situation.server {
+            Server::Running(running) => {
+                running.primary || running.streaming || self.primary_of(situation).is_none()
+            }
+            _ => true,
+        };
+        self.detached = if attached {
+            None
+        } else {
+            self.detached.or(Some(now))
+        };
+        if matches!(situation.server, Server::Running(running) if running.streaming || running.primary) {
+            (self.rewind_failed, self.rewound) = (false, false);
+        }
+    }
+
+    /// For how long it has been in this state.
+    fn lasted(&self, passing: Passing, now: Moment) -> Duration {
+        match self.lasting {
+            Some((what, since)) if what == passing => now.saturating_sub(since),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Whether anybody may take the Lease, as far as its holder is concerned.
+    fn is_free(&self, situation: &Situation<'_>) -> bool {
+        let Some(seen) = situation.lease else { return false };
+        seen.holder.is_empty()
+            || seen.ended
+            || situation.now.saturating_sub(seen.since) >= lease(situation.settings)
+            || is_predecessor(&seen.holder, situation.identity)
+    }
+
+    /// What the primary said, if it said so not long ago, and that it is one.
+    fn primary_of<'a>(&self, situation: &Situation<'a>) -> Option<&'a Peer> {
+        let record = situation.lease?.record.as_ref()?;
+        let peer = situation.peers.get(&record.primary)?;
+        (is_fresh(peer, situation.now) && peer.report.role == Role::Primary).then_some(peer)
+    }
+}
+
+/// The process before this one in the same pod. It had the volume that this one has locked, so it has ended.
+fn is_predecessor(holder: &str, identity: &str) -> bool {
+    let pod = |identity: &str| identity.rsplit_once('-').map(|(pod, _)| pod.to_owned());
+    holder != identity && pod(holder).is_some() && pod(holder) == pod(identity)
+}
+
+fn is_fresh(peer: &Peer, now: Moment) -> bool {
+    now.saturating_sub(peer.asked) <= FRESH
+}
+
+fn lease(settings: &Settings) -> Duration {
+    Duration::from_millis(settings.timing.lease_ms)
+}
+
+fn renew_deadline(settings: &Settings) -> Duration {
+    Duration::from_millis(settings.timing.renew_deadline_ms)
+}
+
+fn retry(settings: &Settings) -> Duration {
+    Duration::from_millis(settings.timing.retry_ms)
+}

@@ -1,0 +1,296 @@
+//! Who takes the Lease when it is free: the instances find out among themselves.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::follower::{foreign, is_ours};
+use super::holder::first_quorum;
+use super::{
+    Command, Data, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh, is_predecessor,
+};
+use crate::api::database::agent::{Lsn, Report, Role};
+use crate::instance::postgres::record::Record;
+
+/// For so long nobody but the one that was named takes the Lease.
+pub(super) const HANDOVER: Duration = Duration::from_secs(10);
+/// Somebody who is as far and comes first by name has so long before the next one tries.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// For so long instances that do not answer are waited for before the very first data is made.
+const GATHERING: Duration = Duration::from_secs(30);
+
+/// How far an instance's data goes: by these an instance is better than another.
+type Reach = (u32, Lsn);
+
+impl Protocol {
+    /// Nobody holds the Lease.
+    pub(super) fn stand(&mut self, seen: &Seen, situation: &Situation<'_>) -> Command {
+        if situation.writing {
+            return Command::Wait("the Lease to be written".to_owned());
+        }
+        if situation.work.is_some() {
+            return Command::Wait("what is under way".to_owned());
+        }
+        match &seen.record {
+            Some(record) if !record.primary.is_empty() => self.succeed(seen, record, situation),
+            _ => self.begin(seen, situation),
+        }
+    }
+
+    fn claim(&mut self, record: Record) -> Command {
+        Command::Write(Write::Claim, record)
+    }
+
+    /// Nobody ever held it. The first data is made by the first instance, if nobody has any; if somebody has, its volume outlived an earlier Database of this name.
+    fn begin(&mut self, seen: &Seen, situation: &Situation<'_>) -> Command {
+        let others = situation
+            .settings
+            .members
+            .iter()
+            .filter(|member| member.name != situation.me);
+        let answers: BTreeMap<&str, &Report> = situation
+            .peers
+            .iter()
+            .filter(|(_, peer)| is_fresh(peer, situation.now))
+            .map(|(name, peer)| (name.as_str(), &peer.report))
+            .collect();
+        if let Some((name, _)) = answers.iter().find(|(_, report)| report.role == Role::Primary) {
+            return Command::Wait(format!("the primary {name} to take the Lease"));
+        }
+        let silent: Vec<&str> = others
+            .map(|member| member.name.as_str())
+            .filter(|name| !answers.contains_key(name))
+            .collect();
+        // Where there is known to be data, whoever has it may be among those that do not answer.
+        let known = situation.settings.system_identifier.is_some();
+        if !silent.is_empty() && (known || situation.now.saturating_sub(seen.since) < GATHERING) {
+            return Command::Wait(format!("{} to say whether there is data", silent.join(", ")));
+        }
+        let theirs = answers
+            .iter()
+            .filter_map(|(name, report)| Some((*name, report.timeline?, report.led)));
+        match situation.data {
+            Data::Present(stored) => self.begin_with(stored, theirs.collect(), situation),
+            Data::Empty | Data::Broken(_) => {
+                if let Some((name, ..)) = theirs.max_by_key(|(_, timeline, _)| *timeline) {
+                    return Command::Wait(format!("{name}, which has data, to take the Lease"));
+                }
+                self.begin_anew(situation)
+            }
+        }
+    }
+
+    fn begin_anew(&mut self, situation: &Situation<'_>) -> Command {
+        if let Some(known) = &situation.settings.system_identifier {
+            return Command::Fail(format!(
+                "this database has data, with the system identifier {known}, and no volume that answers holds it; put the volumes back, or delete the Database and make it anew"
+            ));
+        }
+        let first = situation
+            .settings
+            .members
+            .first()
+            .map(|member| member.name.as_str());
+        if first != Some(situation.me) {
+            return Command::Wait(format!("{} to make the first data", first.unwrap_or_default()));
+        }
+        let quorum = first_quorum(&[], situation);
+        self.claim(Record {
+            primary: situation.me.to_owned(),
+            timeline: 1,
+            members: [situation.me.to_owned()].into(),
+            asynchronous: quorum.is_none(),
+            quorums: quorum.into_iter().collect(),
+            ..Record::default()
+        })
+    }
+
+    /// There is data of an earlier Database. Whoever was its primary goes on; and where that cannot be seen, whoever is on the latest timeline.
+    fn begin_with(
+        &mut self,
+        stored: &Stored,
+        theirs: Vec<(&str, u32, bool)>,
+        situation: &Situation<'_>,
+    ) -> Command {
+        if let Some(known) = &situation.settings.system_identifier
+            && *known != stored.system_identifier
+        {
+            let record = Record {
+                system_identifier: Some(known.clone()),
+                ..Record::default()
+            };
+            return Command::Fail(foreign(stored, &record));
+        }
+        let mine = (stored.timeline, !stored.standby, Reverse(situation.me));
+        let further = |(name, timeline, led): &&(&str, u32, bool)| (*timeline, *led, Reverse(*name)) > mine;
+        if let Some((name, ..)) = theirs.iter().find(further) {
+            return Command::Wait(format!("{name}, whose data goes further, to take the Lease"));
+        }
+        let present: Vec<&str> = theirs.iter().map(|(name, ..)| *name).collect();
+        let quorum = first_quorum(&present, situation);
+        self.claim(Record {
+            primary: situation.me.to_owned(),
+            system_identifier: Some(stored.system_identifier.clone()),
+            timeline: stored.timeline + u32::from(stored.standby),
+            members: [situation.me.to_owned()].into(),
+            asynchronous: quorum.is_none(),
+            quorums: quorum.into_iter().collect(),
+            ..Record::default()
+        })
+    }
+
+    /// Somebody held it, and does not any more.
+    fn succeed(&mut self, seen: &Seen, record: &Record, situation: &Situation<'_>) -> Command {
+        let mine = seen.holder == situation.identity || is_predecessor(&seen.holder, situation.identity);
+        let waited = situation.now.saturating_sub(seen.since);
+        if let Some(to) = record.handover.as_deref().filter(|to| *to != situation.me)
+            && waited < HANDOVER
+        {
+            return self.idle(record, situation, format!("{to} to take over"));
+        }
+        // It would be taken from a holder that may have been promised to be left alone; one that gave it back was not.
+        if !mine && !seen.holder.is_empty() && situation.now < self.promised {
+            let left = self.promised.saturating_sub(situation.now).as_secs_f32();
+            return self.idle(
+                record,
+                situation,
+                format!("a promise to the last holder to run out, in {left:.1} s"),
+            );
+        }
+        if record.primary == situation.me {
+            return self.go_on(record, situation);
+        }
+        self.compete(record, situation)
+    }
+
+    /// It was this very instance. Its data has whatever was acknowledged.
+    fn go_on(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
+        if situation.now < self.shy && record.others(situation.me).next().is_some() {
+            return Command::Wait("another instance to take over, since PostgreSQL hung here".to_owned());
+        }
+        match (situation.server, situation.data) {
+            (Server::Stopped, Data::Present(stored)) if !is_ours(stored, record) => {
+                Command::Fail(foreign(stored, record))
+            }
+            (Server::Stopped, Data::Present(_)) | (Server::Running(_), _) => self.claim(Record {
+                handover: None,
+                ..record.clone()
+            }),
+            (Server::Stopped, _) if record.system_identifier.is_none() => self.claim(record.clone()),
+            (Server::Stopped, _) => Command::Wait(
+                "another instance to take over: the data of the last primary is gone".to_owned(),
+            ),
+            _ => Command::Wait("PostgreSQL to answer".to_owned()),
+        }
+    }
+
+    /// Whoever has the most takes it, once it is certain that this is everything.
+    fn compete(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
+        let running = match situation.server {
+            Server::Running(running) if !running.primary => running,
+            _ => return self.idle(record, situation, "its own data to be of use".to_owned()),
+        };
+        if record
+            .system_identifier
+            .as_ref()
+            .is_some_and(|ours| *ours != running.system_identifier)
+        {
+            return Command::Fail("PostgreSQL serves the data of another database".to_owned());
+        }
+        if !record.may_lead(situation.me) {
+            return Command::Wait("an instance that has had all the data to take the Lease".to_owned());
+        }
+        if self.free.is_none_or(|free| situation.looked < free) {
+            return Command::Wait("PostgreSQL to say how far it is".to_owned());
+        }
+        let able = self.able(record, situation);
+        let present: BTreeSet<&str> = able.keys().copied().chain([situation.me]).collect();
+        if let Some(reason) = shortfall(record, running, &present, situation) {
+            return Command::Wait(reason);
+        }
+        let reach: Reach = (running.timeline, running.received);
+        if let Some((name, _)) = able.iter().find(|(_, theirs)| **theirs > reach) {
+            return Command::Wait(format!("{name}, which has more of the data, to take the Lease"));
+        }
+        let earlier = able
+            .iter()
+            .filter(|(name, theirs)| **theirs == reach && **name < situation.me)
+            .count();
+        let named = record.handover.as_deref() == Some(situation.me);
+        let turn = self.free.unwrap_or(situation.now) + PATIENCE * u32::try_from(earlier).unwrap_or(u32::MAX);
+        if situation.now < turn && !named {
+            return Command::Wait("others, which have as much of the data, to take the Lease".to_owned());
+        }
+        let others: Vec<&str> = able.keys().copied().collect();
+        let quorum = first_quorum(&others, situation);
+        let mut quorums = record.quorums.clone();
+        quorums.retain(|before| Some(before) != quorum.as_ref());
+        let asynchronous = record.asynchronous || quorum.is_none();
+        quorums.extend(quorum);
+        self.claim(Record {
+            primary: situation.me.to_owned(),
+            timeline: record.timeline.max(running.timeline) + 1,
+            asynchronous,
+            quorums,
+            handover: None,
+            ..record.clone()
+        })
+    }
+
+    /// The others that could take it, and how far they are: only what they said since the Lease is free, as before they may have received more.
+    fn able<'a>(&self, record: &Record, situation: &Situation<'a>) -> BTreeMap<&'a str, Reach> {
+        let since = self.free.unwrap_or(situation.now);
+        let peers = situation.peers.iter().filter(|(name, peer)| {
+            let report = &peer.report;
+            peer.asked >= since
+                && is_fresh(peer, situation.now)
+                && record.may_lead(name)
+                && report.system_identifier == record.system_identifier
+                && report.role != Role::Primary
+        });
+        peers
+            .filter_map(|(name, peer)| Some((name.as_str(), (peer.report.timeline?, peer.report.received?))))
+            .collect()
+    }
+
+    /// Not its turn to take the Lease; whatever it can do meanwhile, so that its turn may come.
+    fn idle(&mut self, record: &Record, situation: &Situation<'_>, wait: String) -> Command {
+        match (situation.server, situation.data) {
+            (Server::Stopped, Data::Present(stored))
+                if stored.standby && situation.work.is_none() && is_ours(stored, record) =>
+            {
+                Command::Follow(None)
+            }
+            _ => Command::Wait(wait),
+        }
+    }
+}
+
+/// What is missing so that this instance has whatever was acknowledged.
+fn shortfall(
+    record: &Record,
+    running: &Running,
+    present: &BTreeSet<&str>,
+    situation: &Situation<'_>,
+) -> Option<String> {
+    if let Some(quorum) = record.quorums.iter().find(|quorum| !quorum.overlaps(present)) {
+        let missing: Vec<&str> = quorum
+            .standbys
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !present.contains(name))
+            .collect();
+        return Some(format!(
+            "{}: without hearing from them nobody knows whether all that was acknowledged is here",
+            missing.join(", ")
+        ));
+    }
+    let behind = record.flushed.ahead_of(running.received);
+    let unsure = record.asynchronous && record.handover.as_deref() != Some(situation.me);
+    (unsure && behind > situation.settings.maximum_lag).then(|| {
+        format!(
+            "the last primary {}: this instance is {behind} bytes behind it, more than the {} that may be lost (spec.maximumLagOnFailover)",
+            record.primary, situation.settings.maximum_lag
+        )
+    })
+}

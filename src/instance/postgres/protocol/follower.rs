@@ -1,0 +1,110 @@
+//! What everybody else does: follow whoever holds the Lease, or see whether to take it.
+
+use std::time::Duration;
+
+use super::{Command, Data, How, Passing, Protocol, Running, Server, Situation, Stored, Work};
+use crate::instance::postgres::record::Record;
+
+/// A replica that receives nothing from a primary that is there for so long may have parted from it.
+const PARTED: Duration = Duration::from_secs(10);
+/// A replica that answers nothing for so long is started again.
+const SILENT: Duration = Duration::from_secs(60);
+
+impl Protocol {
+    /// What is to be done without the Lease.
+    pub(super) fn be_led(&mut self, situation: &Situation<'_>) -> Command {
+        if self.leaving.as_ref().is_some_and(|leaving| leaving.exit) {
+            return match situation.server {
+                Server::Stopped if situation.work.is_none() => Command::Exit,
+                _ if situation.work == Some(Work::Stopping) => Command::Wait("PostgreSQL to stop".to_owned()),
+                _ => Command::Stop(How::Fast),
+            };
+        }
+        self.leaving = None;
+        if self.lasted(Passing::Silent, situation.now) > SILENT {
+            return Command::Stop(How::Immediate);
+        }
+        let Some(seen) = situation.lease else {
+            return Command::Wait("the Lease to be seen".to_owned());
+        };
+        if self.free.is_some() {
+            return self.stand(seen, situation);
+        }
+        if situation.work.is_some() {
+            return Command::Wait("what is under way".to_owned());
+        }
+        match &seen.record {
+            Some(record) => self.follow(record, situation),
+            None => Command::Wait("the Lease to say who is the primary".to_owned()),
+        }
+    }
+
+    /// Becomes and stays a replica of the primary that the Lease names.
+    pub(super) fn follow(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
+        let primary = &record.primary;
+        match (situation.server, situation.data) {
+            (Server::Stopped, data) => self.start_as_replica(record, data, situation),
+            (Server::Starting | Server::Silent, _) => Command::Wait("PostgreSQL to answer".to_owned()),
+            (Server::Running(running), _) if running.upstream.as_ref() != Some(primary) => {
+                Command::Follow(Some(primary.clone()))
+            }
+            (Server::Running(running), _) => self.stay(primary, running, situation),
+        }
+    }
+
+    fn start_as_replica(&mut self, record: &Record, data: &Data, situation: &Situation<'_>) -> Command {
+        let primary = &record.primary;
+        if primary == situation.me {
+            return Command::Wait(format!("the Lease, which {} held last, to run out", situation.me));
+        }
+        match data {
+            Data::Present(stored) if !is_ours(stored, record) => Command::Fail(foreign(stored, record)),
+            Data::Present(stored) if stored.standby && !self.rewind_failed => {
+                Command::Follow(Some(primary.clone()))
+            }
+            _ if self.primary_of(situation).is_none() => {
+                Command::Wait(format!("the primary {primary} to say that it is one"))
+            }
+            Data::Present(_) if !self.rewind_failed => Command::Rewind(primary.clone()),
+            Data::Present(_) | Data::Empty | Data::Broken(_) => Command::Join(primary.clone()),
+        }
+    }
+
+    fn stay(&mut self, primary: &str, running: &Running, situation: &Situation<'_>) -> Command {
+        if let Some(since) = self.detached
+            && situation.now.saturating_sub(since) > PARTED
+            && self.primary_of(situation).is_some()
+        {
+            self.detached = None;
+            if self.rewound {
+                // It has what the primary has, and the primary has not what it lacks any more.
+                self.rewind_failed = true;
+                return Command::Stop(How::Fast);
+            }
+            self.rewound = true;
+            return Command::Rewind(primary.to_owned());
+        }
+        if running.streaming {
+            Command::Wait("nothing: it streams".to_owned())
+        } else {
+            Command::Wait(format!("the primary {primary} to send"))
+        }
+    }
+}
+
+/// Whether this data may be served under what the Lease says.
+pub(super) fn is_ours(stored: &Stored, record: &Record) -> bool {
+    record
+        .system_identifier
+        .as_ref()
+        .is_none_or(|ours| *ours == stored.system_identifier)
+}
+
+/// For people: whose data there is.
+pub(super) fn foreign(stored: &Stored, record: &Record) -> String {
+    format!(
+        "the volume holds the data of another database: its system identifier is {}, and this database's is {}; delete the volume's claim to have it copied anew, or put its own data back",
+        stored.system_identifier,
+        record.system_identifier.as_deref().unwrap_or("not known"),
+    )
+}

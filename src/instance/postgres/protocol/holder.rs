@@ -1,0 +1,336 @@
+//! What the holder of the Lease does: it renews, brings PostgreSQL up as the primary and keeps it so, and gives way in order.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::candidate::HANDOVER;
+use super::{
+    Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
+    is_fresh, retry,
+};
+use crate::api::database::agent::{Role, State, Synchronous};
+use crate::instance::postgres::record::{Quorum, Record};
+
+/// A primary that commits nothing for so long hangs: it is killed, and another takes over.
+const HUNG: Duration = Duration::from_secs(10);
+/// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.
+const RESTART: Duration = Duration::from_secs(15);
+/// A promotion ends what is left of recovery and writes a file.
+const PROMOTION: Duration = Duration::from_secs(30);
+
+impl Protocol {
+    /// Whatever else is under way: PostgreSQL must not run as a primary where this instance may not be one.
+    pub(super) fn fence(&mut self, situation: &Situation<'_>) -> Option<Command> {
+        let lost = self.tenure.is_some_and(|tenure| {
+            let other = |holder: &str| !holder.is_empty() && holder != situation.identity;
+            let taken = situation
+                .lease
+                .is_some_and(|seen| other(&seen.holder) && seen.since >= tenure.renewed);
+            situation.now >= tenure.until || taken
+        });
+        let stray = self.tenure.is_none() && might_lead(situation);
+        if !lost && !stray {
+            return None;
+        }
+        match situation.server {
+            Server::Stopped if situation.work.is_none() => {
+                self.tenure = None;
+                self.applied = None;
+                None
+            }
+            _ => Some(Command::Stop(How::Immediate)),
+        }
+    }
+
+    /// What is to be done as long as the Lease is held.
+    pub(super) fn hold(&mut self, tenure: Tenure, situation: &Situation<'_>) -> Command {
+        let Some(record) = situation.lease.and_then(|seen| seen.record.clone()) else {
+            // Somebody deleted the Lease and it was made anew, or spoilt what is in it. What it has to say is known from PostgreSQL alone.
+            return self.claim_again(situation);
+        };
+        if situation.now >= tenure.tried + retry(situation.settings) && !situation.writing {
+            let due = self.kept_up(&record, situation);
+            return self.write(Write::Renew, due, situation.now);
+        }
+        if let Some(command) = self.plead(tenure, &record, situation) {
+            return command;
+        }
+        if self.hangs(situation) {
+            return Command::Stop(How::Immediate);
+        }
+        match situation.work {
+            Some(Work::Stopping) => Command::Wait("PostgreSQL to stop".to_owned()),
+            Some(_) => Command::Wait("what is under way".to_owned()),
+            None => self.drive(record, situation),
+        }
+    }
+
+    fn drive(&mut self, record: Record, situation: &Situation<'_>) -> Command {
+        match situation.server {
+            Server::Stopped => self.start(record, situation),
+            Server::Starting => self.wait_for_recovery(situation),
+            Server::Silent => Command::Wait("PostgreSQL to answer".to_owned()),
+            Server::Running(running) if running.primary => self.lead(&record, running, situation),
+            Server::Running(running) => {
+                let quorum = record.quorums.last().cloned();
+                Command::Promote(record.timeline.saturating_sub(1).max(running.timeline), quorum)
+            }
+        }
+    }
+
+    fn start(&mut self, record: Record, situation: &Situation<'_>) -> Command {
+        if let Some(leaving) = &self.leaving {
+            // Only what was stopped in order has sent all to whoever is to take over.
+            let sent = matches!(situation.data, Data::Present(stored) if stored.clean);
+            let handover = leaving.to.clone().filter(|_| sent);
+            return self.give_back(Record { handover, ..record }, situation);
+        }
+        match situation.data {
+            Data::Present(stored) if !stored.standby => Command::Lead(record.quorums.last().cloned()),
+            Data::Present(_) => Command::Follow(None),
+            Data::Empty | Data::Broken(_) if record.system_identifier.is_none() => Command::Initialise,
+            Data::Empty | Data::Broken(_) => self.give_back(record, situation),
+        }
+    }
+
+    fn wait_for_recovery(&mut self, situation: &Situation<'_>) -> Command {
+        let long = self.lasted(Passing::Starting, situation.now) > RESTART;
+        if long && someone_could_lead(situation) {
+            self.let_others(situation.now);
+            return Command::Stop(How::Immediate);
+        }
+        Command::Wait("PostgreSQL to recover".to_owned())
+    }
+
+    fn lead(&mut self, record: &Record, running: &Running, situation: &Situation<'_>) -> Command {
+        if let Some(command) = self.leave(situation) {
+            return command;
+        }
+        let kept = self.kept_up(record, situation);
+        if is_news(record, &kept) && !situation.writing {
+            return self.write(Write::Renew, kept, situation.now);
+        }
+        if let Some(wanted) = self.due(record, running, situation) {
+            return Command::Synchronise(wanted);
+        }
+        Command::Wait("nothing: it is the primary".to_owned())
+    }
+
+    /// Stops in order if somebody asked for it.
+    fn leave(&mut self, situation: &Situation<'_>) -> Option<Command> {
+        let leaving = self.leaving.as_ref()?;
+        let to = match &leaving.to {
+            Some(to) => Some(to.clone()),
+            None => self.successor(None, situation),
+        };
+        if to.is_none() && !leaving.exit {
+            self.leaving = None;
+            return None;
+        }
+        self.leaving = Some(Leaving {
+            to,
+            ..leaving.clone()
+        });
+        Some(Command::Stop(How::Fast))
+    }
+
+    /// Who would take over: the replica that is asked for, or the furthest.
+    pub(super) fn successor(&self, wanted: Option<&str>, situation: &Situation<'_>) -> Option<String> {
+        let Server::Running(running) = situation.server else {
+            return None;
+        };
+        let able = running.standbys.iter().filter(|standby| {
+            let peer = situation.peers.get(&standby.name);
+            let follows = peer
+                .is_some_and(|peer| is_fresh(peer, situation.now) && peer.report.state == State::Streaming);
+            standby.state == "streaming" && follows && wanted.is_none_or(|wanted| wanted == standby.name)
+        });
+        let best = able.max_by_key(|standby| {
+            (
+                standby.synchronous,
+                standby.flushed,
+                std::cmp::Reverse(&standby.name),
+            )
+        });
+        best.map(|standby| standby.name.clone())
+    }
+
+    fn give_back(&mut self, record: Record, situation: &Situation<'_>) -> Command {
+        if situation.writing {
+            return Command::Wait("the write of the Lease that is under way".to_owned());
+        }
+        self.write(Write::Release, record, situation.now)
+    }
+
+    /// Has the others promise once renewals fail.
+    fn plead(&mut self, tenure: Tenure, record: &Record, situation: &Situation<'_>) -> Option<Command> {
+        let now = situation.now;
+        if now < tenure.renewed + retry(situation.settings) * 2 {
+            return None;
+        }
+        let alone = record.others(situation.me).next().is_none();
+        if alone {
+            self.confirmed(now, situation.settings);
+            return None;
+        }
+        let due = now >= tenure.pleaded + retry(situation.settings) / 2;
+        if situation.pleading || !due {
+            return None;
+        }
+        self.tenure = Some(Tenure {
+            pleaded: now,
+            ..tenure
+        });
+        Some(Command::Plead)
+    }
+
+    /// Whether PostgreSQL, or its disk, hangs: a primary that committed nothing for too long, or a promotion that does not end.
+    fn hangs(&mut self, situation: &Situation<'_>) -> bool {
+        let now = situation.now;
+        if self.lasted(Passing::Promoting, now) > PROMOTION {
+            self.let_others(now);
+            return true;
+        }
+        let leads = matches!(situation.server, Server::Running(running) if running.primary);
+        let sign = situation
+            .canary
+            .max(self.applied.as_ref().map(|applied| applied.since));
+        let hung = self.lasted(Passing::Silent, now) > HUNG
+            || (leads
+                && situation.work.is_none()
+                && sign.is_some_and(|sign| now.saturating_sub(sign) > HUNG));
+        if hung {
+            self.let_others(now);
+        }
+        hung
+    }
+
+    /// Once PostgreSQL has ended, somebody else is to take over, if there is anybody.
+    fn let_others(&mut self, now: Moment) {
+        self.leaving.get_or_insert_default();
+        self.shy = now + HANDOVER;
+    }
+
+    /// What the Lease is to say now.
+    pub(super) fn kept_up(&mut self, record: &Record, situation: &Situation<'_>) -> Record {
+        let mut kept = record.clone();
+        let Server::Running(running) = situation.server else {
+            return kept;
+        };
+        if !running.primary {
+            return kept;
+        }
+        kept.system_identifier = Some(running.system_identifier.clone());
+        kept.timeline = kept.timeline.max(running.timeline);
+        kept.flushed = running.received;
+        kept.handover = None;
+        let wanted = |name: &String| {
+            situation
+                .settings
+                .members
+                .iter()
+                .any(|member| member.name == *name)
+        };
+        kept.members.retain(|name| wanted(name) || name == situation.me);
+        for standby in running
+            .standbys
+            .iter()
+            .filter(|standby| standby.state == "streaming")
+        {
+            if situation
+                .settings
+                .members
+                .iter()
+                .any(|member| member.name == standby.name)
+            {
+                kept.members.insert(standby.name.clone());
+            }
+        }
+        self.keep_quorums(&mut kept, running, situation);
+        kept
+    }
+
+    /// The Lease lost what it had to say, and this instance still may be primary: it says it again, as carefully as can be.
+    fn claim_again(&mut self, situation: &Situation<'_>) -> Command {
+        let Server::Running(running) = situation.server else {
+            return Command::Wait("the Lease to say something".to_owned());
+        };
+        if situation.writing || !running.primary {
+            return Command::Wait("the Lease to be written".to_owned());
+        }
+        let members = situation
+            .settings
+            .members
+            .iter()
+            .map(|member| member.name.clone())
+            .collect();
+        let record = Record {
+            primary: situation.me.to_owned(),
+            system_identifier: Some(running.system_identifier.clone()),
+            timeline: running.timeline,
+            members,
+            asynchronous: running.quorum.is_none(),
+            quorums: running.quorum.clone().into_iter().collect(),
+            flushed: running.received,
+            handover: None,
+        };
+        self.write(Write::Claim, record, situation.now)
+    }
+
+    pub(super) fn write(&mut self, why: Write, record: Record, now: Moment) -> Command {
+        if let Some(tenure) = &mut self.tenure {
+            tenure.tried = now;
+        }
+        Command::Write(why, record)
+    }
+}
+
+/// What commits are to wait for when a new primary begins. `present` are the replicas that are there.
+pub(super) fn first_quorum(present: &[&str], situation: &Situation<'_>) -> Option<Quorum> {
+    let of = |names: Vec<String>| {
+        let standbys: BTreeSet<String> = names.into_iter().collect();
+        (!standbys.is_empty()).then_some(Quorum { standbys, need: 1 })
+    };
+    let present = of(present.iter().map(|&name| name.to_owned()).collect());
+    let others = || {
+        let others = situation
+            .settings
+            .members
+            .iter()
+            .filter(|member| member.name != situation.me);
+        of(others.map(|member| member.name.clone()).collect())
+    };
+    match situation.settings.synchronous {
+        Synchronous::Off => None,
+        Synchronous::Preferred => present,
+        Synchronous::Required => present.or_else(others),
+    }
+}
+
+/// Whether PostgreSQL takes writes, or might at any moment.
+fn might_lead(situation: &Situation<'_>) -> bool {
+    match situation.server {
+        Server::Running(running) => running.primary,
+        Server::Starting | Server::Silent => {
+            matches!(situation.data, Data::Present(stored) if !stored.standby)
+        }
+        Server::Stopped => false,
+    }
+}
+
+fn someone_could_lead(situation: &Situation<'_>) -> bool {
+    let mut peers = situation.peers.values();
+    peers.any(|peer| {
+        is_fresh(peer, situation.now) && peer.report.role == Role::Replica && peer.report.received.is_some()
+    })
+}
+
+/// Whether what the Lease is to say should not wait for the next renewal.
+fn is_news(record: &Record, kept: &Record) -> bool {
+    let Record { flushed: _, .. } = record;
+    *record
+        != Record {
+            flushed: record.flushed,
+            ..kept.clone()
+        }
+}

@@ -1,0 +1,149 @@
+//! What commits wait for, and how that is changed so that the Lease is never too hopeful.
+//!
+//! A change is written into the Lease before PostgreSQL is told, beside what was there before; and what was there before is taken out once PostgreSQL has
+//! gone by the new one for a while, since each of its processes learns of it by itself. So in between whoever takes the Lease has to meet both.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{Moment, Protocol, Running, Situation};
+use crate::api::database::agent::{Lsn, Synchronous};
+use crate::instance::postgres::record::{Quorum, Record};
+
+/// Every process of PostgreSQL has learned of a change after this time.
+const SETTLED: Duration = Duration::from_secs(2);
+/// A replica that has not streamed for so long is not waited for any more, if there is another.
+const DROPPED: Duration = Duration::from_secs(3);
+/// If there is no other: where commits only wait while a replica streams, they stop waiting after this time.
+const STEP_DOWN: Duration = Duration::from_secs(5);
+
+/// What PostgreSQL goes by.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Applied {
+    pub(super) quorum: Option<Quorum>,
+    pub(super) since: Moment,
+    /// How far it had flushed when it began to: what it acknowledged before that, it may have by another rule.
+    pub(super) from: Lsn,
+}
+
+impl Protocol {
+    /// Has the Lease say what commits wait for now, what they are to wait for, and what they may still wait for.
+    pub(super) fn keep_quorums(&mut self, record: &mut Record, running: &Running, situation: &Situation<'_>) {
+        self.note_applied(running, situation.now);
+        let wanted = self.wanted(running, situation);
+        let mut told: Vec<Quorum> = Vec::new();
+        let settled = self.is_settled(running, situation.now);
+        if !settled {
+            told.extend(record.quorums.iter().cloned());
+        }
+        for quorum in [&running.quorum, &wanted].into_iter().flatten() {
+            told.retain(|other| other != quorum);
+            told.push(quorum.clone());
+        }
+        record.quorums = told;
+        let waits = running.quorum.is_some() && wanted.is_some();
+        record.asynchronous = !waits || (record.asynchronous && !(settled && self.is_covered(running)));
+    }
+
+    /// What PostgreSQL is to be told, if the Lease allows for it already.
+    pub(super) fn due(
+        &mut self,
+        record: &Record,
+        running: &Running,
+        situation: &Situation<'_>,
+    ) -> Option<Option<Quorum>> {
+        let wanted = self.wanted(running, situation);
+        let allowed = match &wanted {
+            Some(quorum) => record.quorums.contains(quorum),
+            None => record.asynchronous,
+        };
+        (wanted != running.quorum && allowed).then_some(wanted)
+    }
+
+    fn wanted(&mut self, running: &Running, situation: &Situation<'_>) -> Option<Quorum> {
+        let streaming: BTreeSet<String> = running
+            .standbys
+            .iter()
+            .filter(|standby| standby.state == "streaming")
+            .map(|standby| standby.name.clone())
+            .filter(|name| {
+                situation
+                    .settings
+                    .members
+                    .iter()
+                    .any(|member| member.name == *name)
+            })
+            .collect();
+        let present = running.quorum.clone().unwrap_or_default().standbys;
+        self.away
+            .retain(|name, _| present.contains(name) && !streaming.contains(name));
+        for name in present.difference(&streaming) {
+            self.away.entry(name.clone()).or_insert(situation.now);
+        }
+        let gone_for = |name: &String| {
+            self.away
+                .get(name)
+                .map_or(Duration::ZERO, |since| situation.now.saturating_sub(*since))
+        };
+        let patience = if streaming.is_empty() { STEP_DOWN } else { DROPPED };
+        let missed = present
+            .difference(&streaming)
+            .filter(|name| gone_for(name) <= patience);
+        let mut standbys: BTreeSet<String> = streaming.iter().chain(missed).cloned().collect();
+        match situation.settings.synchronous {
+            Synchronous::Off => return None,
+            Synchronous::Preferred => {}
+            // Rather nobody writes than that a commit is where one instance alone has it.
+            Synchronous::Required if standbys.is_empty() => standbys = self.all_others(present, situation),
+            Synchronous::Required => {}
+        }
+        (!standbys.is_empty()).then_some(Quorum { standbys, need: 1 })
+    }
+
+    fn all_others(&self, present: BTreeSet<String>, situation: &Situation<'_>) -> BTreeSet<String> {
+        if !present.is_empty() {
+            return present;
+        }
+        let others = situation
+            .settings
+            .members
+            .iter()
+            .filter(|member| member.name != situation.me);
+        others.map(|member| member.name.clone()).collect()
+    }
+
+    fn note_applied(&mut self, running: &Running, now: Moment) {
+        if self
+            .applied
+            .as_ref()
+            .is_none_or(|applied| applied.quorum != running.quorum)
+        {
+            self.applied = Some(Applied {
+                quorum: running.quorum.clone(),
+                since: now,
+                from: running.received,
+            });
+        }
+    }
+
+    fn is_settled(&self, running: &Running, now: Moment) -> bool {
+        let applied = self
+            .applied
+            .as_ref()
+            .filter(|applied| applied.quorum == running.quorum);
+        applied.is_some_and(|applied| now.saturating_sub(applied.since) >= SETTLED)
+    }
+
+    /// Whether everything that may have been acknowledged while nobody was waited for is on a replica that is waited for now.
+    fn is_covered(&self, running: &Running) -> bool {
+        let (Some(applied), Some(quorum)) = (&self.applied, &running.quorum) else {
+            return false;
+        };
+        let having = running.standbys.iter().filter(|standby| {
+            quorum.standbys.contains(&standby.name)
+                && standby.flushed.is_some_and(|flushed| flushed >= applied.from)
+        });
+        // Any one of them may be the only one that is there when it counts.
+        having.count() == quorum.standbys.len()
+    }
+}
