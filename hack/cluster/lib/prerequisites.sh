@@ -21,6 +21,7 @@ DEBIAN_PACKAGES=(
   "libc6-dev /usr/lib/x86_64-linux-gnu/libc.a"
   "openssl /usr/bin/openssl"
   "nginx-light /usr/sbin/nginx"
+  "postgresql-15 /usr/lib/postgresql/15/bin/postgres"
   "curl /usr/bin/curl"
   "jq /usr/bin/jq"
   "iproute2 /usr/sbin/ip"
@@ -65,7 +66,7 @@ install_packages() {
     die "these Debian packages are missing and there is no apt-get to install them: ${missing[*]}"
   say "Installing Debian packages: ${missing[*]}"
   mkdir -p "$CACHE"
-  without_services apt_install "${missing[@]}" >"$CACHE/apt.log" 2>&1 ||
+  without_services without_data apt_install "${missing[@]}" >"$CACHE/apt.log" 2>&1 ||
     die "apt-get could not install ${missing[*]}: $(grep '^E:' "$CACHE/apt.log" | head -n 2) (all of it in $CACHE/apt.log)"
 }
 
@@ -75,6 +76,19 @@ apt_install() {
   local apt=(apt-get -o DPkg::Lock::Timeout=300 -q -y)
   "${apt[@]}" install --no-install-recommends "$@" && return 0
   "${apt[@]}" update && "${apt[@]}" install --no-install-recommends "$@"
+}
+
+# without_data COMMAND...: where PostgreSQL is installed for the first time, Debian makes data called main, and a service of it. The tests make
+# their own.
+without_data() {
+  local folder=/etc/postgresql-common/createcluster.d status=0
+  [[ ! -e /etc/postgresql-common ]] || { "$@"; return; }
+  mkdir -p "$folder"
+  echo "create_main_cluster = false" >"$folder/roadstead.conf"
+  "$@" || status=$?
+  # What is installed later, by somebody else, is as Debian has it
+  rm -f "$folder/roadstead.conf"
+  return "$status"
 }
 
 # without_services COMMAND...: some of the packages are servers, and the cluster starts its own. Debian's
