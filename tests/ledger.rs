@@ -1,4 +1,5 @@
-//! The ledger of acknowledged writes, and that it holds against a real PostgreSQL: it would be no judge if it lost count itself.
+//! The judges of a database's promises: who accepts writes, and the ledger of those that were acknowledged. The latter is tried on a real
+//! PostgreSQL: it would be no judge if it lost count itself.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails by panicking
 
@@ -6,6 +7,9 @@
 #[allow(dead_code)]
 #[path = "support/ledger.rs"]
 mod ledger;
+#[allow(dead_code)]
+#[path = "support/sightings.rs"]
+mod sightings;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;

@@ -107,6 +107,17 @@ impl Ledger {
         lock(&self.book).acknowledged_since(moment)
     }
 
+    /// [`Book::pause`] as far as it is known.
+    pub fn pause(&self, from: Instant, to: Instant) -> Duration {
+        lock(&self.book).pause(from, to)
+    }
+
+    /// How many writes may be there or not, and how many were refused.
+    pub fn failed(&self) -> (usize, usize) {
+        let book = lock(&self.book);
+        (book.unknown(), book.refused())
+    }
+
     /// The last few errors that the writers met, and when.
     pub fn errors(&self) -> Vec<String> {
         lock(&self.book).errors.clone()
