@@ -79,15 +79,15 @@ apt_install() {
 }
 
 # without_data COMMAND...: where PostgreSQL is installed for the first time, Debian makes data called main, and a service of it. The tests make
-# their own.
+# their own. What is installed later, by somebody else, is as Debian has it.
+NO_DATA=/etc/postgresql-common/createcluster.d/roadstead.conf
 without_data() {
-  local folder=/etc/postgresql-common/createcluster.d status=0
-  [[ ! -e /etc/postgresql-common ]] || { "$@"; return; }
-  mkdir -p "$folder"
-  echo "create_main_cluster = false" >"$folder/roadstead.conf"
+  local status=0
+  [[ ! -e /etc/postgresql-common/createcluster.conf ]] || { "$@"; return; }
+  mkdir -p "${NO_DATA%/*}"
+  echo "create_main_cluster = false" >"$NO_DATA"
   "$@" || status=$?
-  # What is installed later, by somebody else, is as Debian has it
-  rm -f "$folder/roadstead.conf"
+  rm -f "$NO_DATA"
   return "$status"
 }
 
@@ -99,7 +99,7 @@ without_services() {
   printf '#!/bin/sh\nexit 101\n' >"$policy"
   chmod 755 "$policy"
   # Left behind, it would keep every service of this host from starting. HUP is what a lost connection sends.
-  trap 'rm -f /usr/sbin/policy-rc.d; exit 130' HUP INT TERM
+  trap 'rm -f /usr/sbin/policy-rc.d "$NO_DATA"; exit 130' HUP INT TERM
   "$@" || status=$?
   trap - HUP INT TERM
   rm -f "$policy"
