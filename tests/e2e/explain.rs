@@ -6,8 +6,8 @@ use kube::api::{Api, DynamicObject, ListParams, LogParams};
 use serde_json::Value;
 
 use crate::objects::{
-    CATALOG_SOURCE, CSV, DEPLOYMENT, GREETING, INSTALL_PLAN, Kind, MY_PROXY, OPERATOR_GROUP, PERSON,
-    SUBSCRIPTION,
+    CATALOG_SOURCE, CSV, DATABASE, DEPLOYMENT, GREETING, INSTALL_PLAN, Kind, LEASE, MY_PROXY, OPERATOR_GROUP,
+    PERSON, SUBSCRIPTION,
 };
 use crate::world::{OPERATORS, World};
 
@@ -55,7 +55,7 @@ pub async fn print(world: &World) {
         objects(world, kind, OPERATORS, fields).await;
     }
     let mut users = Vec::new();
-    for kind in [MY_PROXY, GREETING, PERSON] {
+    for kind in [MY_PROXY, DATABASE, GREETING, PERSON] {
         users.extend(world.list_everywhere(kind, "").await.unwrap_or_default());
     }
     let namespaces: Vec<String> = users
@@ -66,10 +66,11 @@ pub async fn print(world: &World) {
         .into_iter()
         .collect();
     for namespace in &namespaces {
-        for kind in [MY_PROXY, GREETING, PERSON] {
+        for kind in [MY_PROXY, DATABASE, GREETING, PERSON] {
             let fields = &["/metadata/deletionTimestamp", "/spec", "/status"];
             objects(world, kind, namespace, fields).await;
         }
+        objects(world, LEASE, namespace, &["/metadata/annotations", "/spec"]).await;
         pods(world, namespace).await;
         events(world, namespace).await;
     }

@@ -9,12 +9,18 @@
 
 mod author;
 mod catalog;
+mod database;
 mod explain;
 // Shared with the tests of the agent in the pods, which use all of it
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../support/load.rs"]
 mod generator;
 mod greeter;
+mod instance;
+// Shared with the tests that start instances as processes, which use all of it
+#[allow(dead_code)]
+#[path = "../support/ledger.rs"]
+mod ledger;
 mod load;
 mod memory;
 mod objects;
@@ -24,6 +30,10 @@ mod outcome;
 mod proxy;
 mod runner;
 mod scenarios;
+// Its own tests run elsewhere
+#[allow(dead_code)]
+#[path = "../support/sightings.rs"]
+mod sightings;
 mod wait;
 mod world;
 

@@ -89,6 +89,7 @@ pub const SUBSCRIPTION: Kind = Kind::namespaced(OLM, "v1alpha1", "Subscription",
 
 pub const MY_PROXY_V1ALPHA1: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "MyProxy", "myproxies");
 pub const MY_PROXY: Kind = Kind::namespaced("roadstead.dev", "v1", "MyProxy", "myproxies");
+pub const DATABASE: Kind = Kind::namespaced("roadstead.dev", "v1", "Database", "databases");
 pub const GREETING: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "Greeting", "greetings");
 pub const PERSON: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "Person", "people");
 
@@ -137,6 +138,7 @@ pub const ALL: &[Kind] = &[
     SUBSCRIPTION,
     MY_PROXY_V1ALPHA1,
     MY_PROXY,
+    DATABASE,
     GREETING,
     PERSON,
     CONFIG_MAP,

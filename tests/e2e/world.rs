@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use crate::catalog;
 use crate::memory::Memory;
-use crate::objects::{CRD, Kind, MY_PROXY, MY_PROXY_V1ALPHA1, NAMESPACE, names};
+use crate::objects::{CRD, DATABASE, Kind, MY_PROXY, MY_PROXY_V1ALPHA1, NAMESPACE, names};
 use crate::olm;
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
@@ -32,6 +32,8 @@ pub struct Settings {
     pub content: String,
     /// The nginx image of the operands.
     pub nginx: String,
+    /// The PostgreSQL image of the operands.
+    pub postgres: String,
     /// The sample operator's image.
     pub greeter: String,
     /// The checkout, for config/, examples/ and hack/demo.yaml.
@@ -53,6 +55,7 @@ impl Settings {
             registry: variable("E2E_REGISTRY")?,
             content: variable("E2E_CONTENT")?,
             nginx: variable("E2E_NGINX_IMAGE")?,
+            postgres: variable("E2E_POSTGRES_IMAGE")?,
             greeter: variable("E2E_GREETER_IMAGE")?,
             source: variable("E2E_SOURCE")?.into(),
             scratch: variable("E2E_SCRATCH")?.into(),
@@ -262,39 +265,40 @@ impl World {
         }
     }
 
-    /// Removes the namespaces of earlier scenarios, and their MyProxies even when no operator is there to clean up.
+    /// Removes the namespaces of earlier scenarios, and their MyProxies and Databases even when no operator is there to clean up.
     pub async fn remove_namespaces(&self) -> Outcome {
         let mut namespaces = names(&self.list(NAMESPACE, "", &format!("{OURS}=true")).await?);
         // `make demo` leaves its own on the same cluster
         namespaces.extend(names(&self.list(NAMESPACE, "", DEMO).await?));
         for namespace in &namespaces {
             // Without an operator only the version is served in which objects are stored
-            for kind in [MY_PROXY, MY_PROXY_V1ALPHA1] {
-                self.remove_proxies(kind, namespace).await?;
+            for kind in [MY_PROXY, MY_PROXY_V1ALPHA1, DATABASE] {
+                self.remove_operands(kind, namespace).await?;
             }
             self.delete(NAMESPACE, "", namespace).await?;
         }
         Ok(())
     }
 
-    async fn remove_proxies(&self, kind: Kind, namespace: &str) -> Outcome {
-        let proxies = match self.list(kind, namespace, "").await {
-            Ok(proxies) => proxies,
+    async fn remove_operands(&self, kind: Kind, namespace: &str) -> Outcome {
+        let operands = match self.list(kind, namespace, "").await {
+            Ok(operands) => operands,
             // A scenario that failed may have left a conversion that leads nowhere; what is deleted need not be whole
             Err(_) => {
                 let nobody = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
-                self.merge(CRD, "", "myproxies.roadstead.dev", nobody).await?;
+                let definition = format!("{}.{}", kind.plural, kind.group);
+                self.merge(CRD, "", &definition, nobody).await?;
                 until("the API server to have taken that up", olm::SOON, || async {
                     self.list(kind, namespace, "").await.map(Seen::There)
                 })
                 .await?
             }
         };
-        for proxy in names(&proxies) {
-            self.delete(kind, namespace, &proxy).await?;
+        for operand in names(&operands) {
+            self.delete(kind, namespace, &operand).await?;
             let finalizers = json!({"metadata": {"finalizers": null}});
             // It may have gone between the two
-            let _ = self.merge(kind, namespace, &proxy, finalizers).await;
+            let _ = self.merge(kind, namespace, &operand, finalizers).await;
         }
         Ok(())
     }

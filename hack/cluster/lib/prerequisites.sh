@@ -21,6 +21,7 @@ DEBIAN_PACKAGES=(
   "libc6-dev /usr/lib/x86_64-linux-gnu/libc.a"
   "openssl /usr/bin/openssl"
   "nginx-light /usr/sbin/nginx"
+  "postgresql-15 /usr/lib/postgresql/15/bin/postgres"
   "curl /usr/bin/curl"
   "jq /usr/bin/jq"
   "iproute2 /usr/sbin/ip"
@@ -65,7 +66,7 @@ install_packages() {
     die "these Debian packages are missing and there is no apt-get to install them: ${missing[*]}"
   say "Installing Debian packages: ${missing[*]}"
   mkdir -p "$CACHE"
-  without_services apt_install "${missing[@]}" >"$CACHE/apt.log" 2>&1 ||
+  without_services without_data apt_install "${missing[@]}" >"$CACHE/apt.log" 2>&1 ||
     die "apt-get could not install ${missing[*]}: $(grep '^E:' "$CACHE/apt.log" | head -n 2) (all of it in $CACHE/apt.log)"
 }
 
@@ -77,6 +78,19 @@ apt_install() {
   "${apt[@]}" update && "${apt[@]}" install --no-install-recommends "$@"
 }
 
+# without_data COMMAND...: where PostgreSQL is installed for the first time, Debian makes data called main, and a service of it. The tests make
+# their own. What is installed later, by somebody else, is as Debian has it.
+NO_DATA=/etc/postgresql-common/createcluster.d/roadstead.conf
+without_data() {
+  local status=0
+  [[ ! -e /etc/postgresql-common/createcluster.conf ]] || { "$@"; return; }
+  mkdir -p "${NO_DATA%/*}"
+  echo "create_main_cluster = false" >"$NO_DATA"
+  "$@" || status=$?
+  rm -f "$NO_DATA"
+  return "$status"
+}
+
 # without_services COMMAND...: some of the packages are servers, and the cluster starts its own. Debian's
 # policy-rc.d keeps them from being started on the host meanwhile.
 without_services() {
@@ -85,7 +99,7 @@ without_services() {
   printf '#!/bin/sh\nexit 101\n' >"$policy"
   chmod 755 "$policy"
   # Left behind, it would keep every service of this host from starting. HUP is what a lost connection sends.
-  trap 'rm -f /usr/sbin/policy-rc.d; exit 130' HUP INT TERM
+  trap 'rm -f /usr/sbin/policy-rc.d "$NO_DATA"; exit 130' HUP INT TERM
   "$@" || status=$?
   trap - HUP INT TERM
   rm -f "$policy"
