@@ -153,7 +153,7 @@ async fn metrics(State(desk): Desked) -> Response {
 
 async fn status(State(desk): Desked, request: HttpRequest) -> Response {
     if let Err(refused) = permit(&request, &[Caller::Instance, Caller::Operator]) {
-        return refused;
+        return refused.into_response();
     }
     let report = serde_json::to_vec(&desk.shown.borrow().report);
     match report {
@@ -183,11 +183,11 @@ impl Desk {
         pass: impl FnOnce(T, oneshot::Sender<Granted>) -> Request,
     ) -> Response {
         if let Err(refused) = permit(&request, &[by]) {
-            return refused;
+            return refused.into_response();
         }
         let asked = match read(request.into_body()).await {
             Ok(asked) => asked,
-            Err(refused) => return refused,
+            Err(refused) => return refused.into_response(),
         };
         let (answer, answered) = oneshot::channel();
         if self.requests.try_send(pass(asked, answer)).is_err() {
@@ -207,8 +207,17 @@ impl Desk {
     }
 }
 
+/// A request that is not passed on, and why.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        line(self.0, &self.1)
+    }
+}
+
 /// Whether the caller is one of these.
-fn permit(request: &HttpRequest, callers: &[Caller]) -> Result<(), Response> {
+fn permit(request: &HttpRequest, callers: &[Caller]) -> Result<(), Refused> {
     let certificate = request.extensions().get::<ClientCertificate>();
     let caller = certificate.map_or(Caller::Anybody, |ClientCertificate(certificate)| {
         Caller::of(certificate)
@@ -227,7 +236,7 @@ fn permit(request: &HttpRequest, callers: &[Caller]) -> Result<(), Response> {
         request.uri().path(),
         units.join(" or "),
     );
-    Err(line(StatusCode::FORBIDDEN, &message))
+    Err(Refused(StatusCode::FORBIDDEN, message))
 }
 
 fn unit(caller: Caller) -> Option<&'static str> {
@@ -238,19 +247,19 @@ fn unit(caller: Caller) -> Option<&'static str> {
     }
 }
 
-async fn read<T: DeserializeOwned>(body: Body) -> Result<T, Response> {
+async fn read<T: DeserializeOwned>(body: Body) -> Result<T, Refused> {
     let bytes = match timeout(BODY_TIME, Limited::new(body, BODY).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
             let message = format!("the body broke off, or has more than {BODY} bytes");
-            return Err(line(StatusCode::PAYLOAD_TOO_LARGE, &message));
+            return Err(Refused(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         Err(_) => {
             let message = format!("the body did not arrive within {BODY_TIME:?}");
-            return Err(line(StatusCode::REQUEST_TIMEOUT, &message));
+            return Err(Refused(StatusCode::REQUEST_TIMEOUT, message));
         }
     };
-    serde_json::from_slice(&bytes).map_err(|error| line(StatusCode::BAD_REQUEST, &error.to_string()))
+    serde_json::from_slice(&bytes).map_err(|error| Refused(StatusCode::BAD_REQUEST, error.to_string()))
 }
 
 fn line(status: StatusCode, text: &str) -> Response {

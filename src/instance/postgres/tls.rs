@@ -182,3 +182,64 @@ fn server(credentials: &Credentials) -> Result<ServerConfig, rustls::Error> {
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(credentials.certified())));
     Ok(without_memory(config))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::captured::Captured;
+    use rcgen::{CertificateParams, DnType, KeyPair};
+    use rstest::rstest;
+
+    fn signed(unit: Option<&str>) -> (rcgen::Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        if let Some(unit) = unit {
+            params
+                .distinguished_name
+                .push(DnType::OrganizationalUnitName, unit);
+        }
+        (params.self_signed(&key).unwrap(), key)
+    }
+
+    #[rstest]
+    #[case(Some("instance"), Caller::Instance)]
+    #[case(Some("operator"), Caller::Operator)]
+    #[case(Some("Operator"), Caller::Anybody)]
+    #[case(None, Caller::Anybody)]
+    fn the_organisational_unit_says_who_asks(#[case] unit: Option<&str>, #[case] expected: Caller) {
+        assert_eq!(Caller::of(signed(unit).0.der()), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_kubelet_brings_is_shown_and_what_is_wrong_is_told_once_and_changes_nothing() {
+        let logged = Captured::begin();
+        let folder = tempfile::tempdir().unwrap();
+        let tls = Tls::default();
+        let following = tokio::spawn(tls.clone().follow(folder.path().to_owned()));
+        let (handshakes, mut changes) = (tls.handshakes(), tls.present.subscribe());
+        sleep(3 * INTERVAL).await;
+        assert!(handshakes().is_none());
+        assert_eq!(logged.lines_with("ca.crt").len(), 1);
+
+        let bring = |chain: &str, key: &str| {
+            for (name, text) in FILES.into_iter().zip([chain, chain, key]) {
+                std::fs::write(folder.path().join(name), text).unwrap();
+            }
+        };
+        let ((first, first_key), (second, second_key)) = (signed(None), signed(None));
+        bring(&first.pem(), &first_key.serialize_pem());
+        changes.changed().await.unwrap();
+        let shown = handshakes().unwrap();
+
+        bring(&second.pem(), &first_key.serialize_pem());
+        sleep(3 * INTERVAL).await;
+        assert!(Arc::ptr_eq(&shown, &handshakes().unwrap()));
+        assert_eq!(logged.lines_with("cannot be used together").len(), 1);
+
+        bring(&second.pem(), &second_key.serialize_pem());
+        changes.changed().await.unwrap();
+        assert!(!Arc::ptr_eq(&shown, &handshakes().unwrap()));
+        assert!(logged.lines_with("PRIVATE KEY").is_empty());
+        following.abort();
+    }
+}

@@ -1,6 +1,7 @@
 //! Asks another part of the product, with everything bounded that it decides.
 
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -217,9 +218,16 @@ struct OfUnit {
     unit: &'static str,
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the server's certificate is not of organisational unit {0}")]
 struct OtherUnit(&'static str);
+
+/// In words: this is what rustls prints of it.
+impl fmt::Debug for OtherUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl ServerCertVerifier for OfUnit {
     fn verify_server_cert(

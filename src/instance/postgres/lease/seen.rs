@@ -122,7 +122,7 @@ mod tests {
             seen.lease(lease, start + seconds * second);
             seen.unchanged_since.unwrap() - start
         };
-        assert_eq!(since(lease("u", 1, "a", 0), 0), 0 * second);
+        assert_eq!(since(lease("u", 1, "a", 0), 0), Duration::ZERO);
         assert_eq!(since(lease("u", 2, "a", 1), 1), second);
         assert_eq!(since(lease("u", 3, "a", 1), 2), second, "somebody labelled it");
         assert_eq!(
