@@ -135,7 +135,7 @@ async fn a_client_trusts_only_an_instance_of_its_authority_at_the_host_that_it_a
             authority.tls(OPERATOR_ROLE, &[LOCAL]),
             "is not of organisational unit instance",
         ),
-        (other.tls(INSTANCE_ROLE, &[LOCAL]), "UnknownIssuer"),
+        (other.tls(INSTANCE_ROLE, &[LOCAL]), "BadSignature"),
     ] {
         let instance = Instance::begin(tls, Ipv4Addr::LOCALHOST, 0).await;
         let refused = ask(&client, instance.address.port(), STATUS).await;

@@ -65,14 +65,14 @@ impl Peers {
         Self { tls, port }
     }
 
-    /// What each of these says of itself, with the moment at which it was asked: what it says was so later than that. It takes a second at most, whatever
+    /// What each of these says of itself, with the moment at which it was asked: what it says was so no earlier than that, but for the age of the report itself. It takes a second at most, whatever
     /// they do.
     pub async fn survey(&self, members: &[Member]) -> BTreeMap<String, Result<(Report, Instant), PeerError>> {
-        let ask = async |client: Client, member: &Member| {
+        let port = self.port;
+        let ask = |client: Client, host: String| async move {
             let asked_at = Instant::now();
-            let answer = client.get(&member.host, self.port, STATUS, REPORT).await?;
-            let body = accepted(&answer)?;
-            let report = serde_json::from_slice(body);
+            let answer = client.get(&host, port, STATUS, REPORT).await?;
+            let report = serde_json::from_slice(accepted(&answer)?);
             let report = report.map_err(|error| PeerError::Malformed(error.to_string()))?;
             Ok((report, asked_at))
         };
@@ -81,31 +81,42 @@ impl Peers {
 
     /// Asks each of these for this. Those that grant it are `Ok`. It takes 800 ms at most, whatever they do.
     pub async fn plead(&self, members: &[Member], plea: &Plea) -> BTreeMap<String, Result<(), PeerError>> {
+        let port = self.port;
         let json = serde_json::to_vec(plea).map_err(|error| PeerError::Malformed(error.to_string()));
         let json = json.map(Bytes::from);
-        let ask = async |client: Client, member: &Member| {
-            let answer = client
-                .post(&member.host, self.port, FAILSAFE, json.clone()?, PLEA)
-                .await?;
-            accepted(&answer).map(drop)
+        let ask = |client: Client, host: String| {
+            let json = json.clone();
+            async move {
+                let answer = client.post(&host, port, FAILSAFE, json?, PLEA).await?;
+                accepted(&answer).map(drop)
+            }
         };
         self.all(members, ask).await
     }
 
     /// Asks all at once; none waits for another.
-    async fn all<T>(
+    async fn all<T, F>(
         &self,
         members: &[Member],
-        ask: impl AsyncFn(Client, &Member) -> Result<T, PeerError>,
-    ) -> BTreeMap<String, Result<T, PeerError>> {
+        ask: impl Fn(Client, String) -> F,
+    ) -> BTreeMap<String, Result<T, PeerError>>
+    where
+        F: Future<Output = Result<T, PeerError>>,
+    {
         let client = self.tls.client();
-        let asked = members.iter().map(async |member| {
-            let answer = match client.clone() {
-                Some(client) => ask(client, member).await,
-                None => Err(PeerError::NoCertificate),
-            };
-            (member.name.clone(), answer)
-        });
+        let asked: Vec<_> = members
+            .iter()
+            .map(|member| {
+                let name = member.name.clone();
+                let answer = client.clone().map(|client| ask(client, member.host.clone()));
+                async move {
+                    match answer {
+                        Some(answer) => (name, answer.await),
+                        None => (name, Err(PeerError::NoCertificate)),
+                    }
+                }
+            })
+            .collect();
         join_all(asked).await.into_iter().collect()
     }
 }
