@@ -9,7 +9,7 @@
 //! | [`controllers`] | one folder per kind: observe, desired, status, reconcile | `api`, `runtime` |
 //! | [`runtime`] | what any operator needs: manager, lease, queue, apply, conditions, Events | `telemetry` |
 //! | [`telemetry`] | logs, metrics, traces | nothing |
-//! | [`instance`] | what runs inside an operand's container | nothing |
+//! | [`instance`] | what runs inside an operand's container | `api`, `runtime`, `telemetry`, `webhook` (its server) |
 //! | [`webhook`] | the server that answers the API server, and the certificates that it is served with | `api`, `runtime`, `telemetry` |
 //! | [`olm`] | ClusterServiceVersion, bundle, catalog; works on manifests, knows no kind of ours | nothing |
 //! | [`package`] | what this product ships: its own Deployment, RBAC, samples and base CSV | `api`, `controllers`, `olm`, `webhook` (its paths) |

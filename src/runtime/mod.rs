@@ -13,6 +13,7 @@
 //! | [`lease`], [`client`] | who may write, and the fence that sees to it |
 //! | [`queue`], [`backoff`] | what is to be done, and when again |
 //! | [`migration`] | moves stored objects to the version that is stored now |
+//! | [`mutual_tls`] | HTTPS between parts of the product that show each other certificates of one authority |
 //! | [`upgradeable`] | keeps OLM from updating the operator in the middle of something dangerous |
 //! | [`health`], [`metrics`], [`admin`] | what others can see of the operator, and what they can change |
 //! | [`signals`] | when to end |
@@ -43,6 +44,7 @@ pub mod lease;
 pub mod manager;
 pub mod metrics;
 pub mod migration;
+pub mod mutual_tls;
 pub mod predicates;
 pub mod queue;
 pub mod reconcile;

@@ -44,7 +44,7 @@ use body::Memory;
 
 pub use limits::Limits;
 pub use metrics::WebhookMetrics;
-pub use server::{ServeError, serve};
+pub use server::{ClientCertificate, Handshakes, ServeError, serve, serve_over, without_memory};
 
 /// The path of conversions.
 pub const CONVERT: &str = "/convert";

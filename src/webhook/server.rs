@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -33,8 +34,15 @@ const BUFFER: usize = 32 << 10;
 
 /// The server could not be begun.
 #[derive(Debug, thiserror::Error)]
-#[error("no TLS for the webhook server: {0}")]
+#[error("no TLS for the HTTPS server: {0}")]
 pub struct ServeError(#[from] rustls::Error);
+
+/// What the next handshake goes by; none while there is no certificate.
+pub type Handshakes = Arc<dyn Fn() -> Option<Arc<ServerConfig>> + Send + Sync>;
+
+/// The certificate that the client has shown, verified as the configuration of the handshake says: an extension of each request of its connection.
+#[derive(Clone, Debug)]
+pub struct ClientCertificate(pub CertificateDer<'static>);
 
 /// What a server is doing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,9 +65,43 @@ pub async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(certificate);
+    let config = Arc::new(without_memory(config));
+    serve_over(
+        listener,
+        Arc::new(move || Some(Arc::clone(&config))),
+        routes,
+        limits,
+        stop,
+    )
+    .await;
+    Ok(())
+}
+
+/// HTTP/1.1 alone, and each connection with a handshake of its own: a session that is taken up again would go on with a certificate that has been
+/// replaced.
+pub fn without_memory(mut config: ServerConfig) -> ServerConfig {
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    config
+}
+
+/// As [`serve`], with TLS as `handshakes` says, which is asked anew for each. Requests carry a [`ClientCertificate`] where there was one.
+pub async fn serve_over(
+    listener: TcpListener,
+    handshakes: Handshakes,
+    routes: Router,
+    limits: Limits,
+    stop: impl Future<Output = ()> + Send,
+) {
     let (tell, stage) = watch::channel(Stage::Serving);
     let server = Server {
-        acceptor: acceptor(certificate)?,
+        handshakes,
         routes,
         limits,
         stage,
@@ -81,28 +123,14 @@ pub async fn serve(
     tell.send_replace(Stage::Ending);
     let all = async { while connections.join_next().await.is_some() {} };
     if timeout(limits.grace, all).await.is_err() {
-        warn!(connections = connections.len(), grace = ?limits.grace, "requests to the webhook server are cut off");
+        warn!(connections = connections.len(), grace = ?limits.grace, "requests to the HTTPS server are cut off");
         connections.shutdown().await;
     }
-    Ok(())
-}
-
-fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAcceptor, rustls::Error> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(certificate);
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // A session that is taken up again would go on with a certificate that has been replaced.
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 #[derive(Clone)]
 struct Server {
-    acceptor: TlsAcceptor,
+    handshakes: Handshakes,
     routes: Router,
     limits: Limits,
     stage: watch::Receiver<Stage>,
@@ -120,7 +148,7 @@ impl Server {
                     connections.spawn(self.clone().keep(stream, peer, place));
                 }
                 Err(error) => {
-                    warn!(%error, "the webhook server gets no connection");
+                    warn!(%error, "the HTTPS server gets no connection");
                     sleep(REST).await;
                 }
             }
@@ -133,14 +161,25 @@ impl Server {
         if let Err(error) = stream.set_nodelay(true) {
             return debug!(%peer, %error, "a connection broke off");
         }
-        let stream = match timeout(self.limits.handshake, self.acceptor.accept(stream)).await {
+        let Some(config) = (self.handshakes)() else {
+            return debug!(%peer, "a connection was refused: there is no certificate yet");
+        };
+        let accepted = TlsAcceptor::from(config).accept(stream);
+        let stream = match timeout(self.limits.handshake, accepted).await {
             Ok(Ok(stream)) => stream,
             // Not a warning: whoever scans ports does this, and the API server tells its own side.
             Ok(Err(error)) => return debug!(%peer, %error, "a TLS handshake failed"),
             Err(_) => return debug!(%peer, limit = ?self.limits.handshake, "a TLS handshake was given up"),
         };
+        let client = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let client = client.map(|certificate| ClientCertificate(certificate.clone().into_owned()));
         let born = Instant::now();
-        let service = service_fn(|request: hyper::Request<Incoming>| self.answer(request, born));
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
+            if let Some(client) = &client {
+                request.extensions_mut().insert(client.clone());
+            }
+            self.answer(request, born)
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.header)

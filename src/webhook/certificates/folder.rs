@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::pair::{Pair, PairError};
 use super::served::{Certificates, Served, Trust};
-use super::told::Told;
+use crate::telemetry::told::Told;
 
 /// Where OLM mounts the certificate of a webhook.
 pub const OLM_FOLDER: &str = "/tmp/k8s-webhook-server/serving-certs";
@@ -58,15 +58,24 @@ impl Folder {
     /// # Errors
     /// When a file cannot be read, or they are no pair.
     pub async fn read(&self) -> Result<Pair, FolderError> {
-        let folder = self.generation().await;
-        let (chain, key) = (
-            read(&folder.join("tls.crt")).await?,
-            read(&folder.join("tls.key")).await?,
-        );
+        let [chain, key] = self.files(["tls.crt", "tls.key"]).await?;
         Pair::from_pem(&chain, &key).map_err(|source| FolderError::NoPair {
             path: self.path.clone(),
             source,
         })
+    }
+
+    /// What is in these files of the folder now, all from the same side of a change of the volume.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub async fn files<const N: usize>(&self, names: [&str; N]) -> Result<[Vec<u8>; N], FolderError> {
+        let folder = self.generation().await;
+        let mut files = [const { Vec::new() }; N];
+        for (file, name) in files.iter_mut().zip(names) {
+            *file = read(&folder.join(name)).await?;
+        }
+        Ok(files)
     }
 
     /// Publishes what is in the folder, and again whenever that is another pair. What is wrong is logged once, and what was there before
@@ -95,7 +104,7 @@ impl Folder {
     }
 
     /// The kubelet replaces the link `..data` to bring all files of a volume at once. Read through that link, they might come from two sides
-    /// of the change; so it is followed once for both.
+    /// of the change; so it is followed once for all.
     async fn generation(&self) -> PathBuf {
         tokio::fs::canonicalize(self.path.join("..data"))
             .await

@@ -25,7 +25,6 @@ pub mod secret;
 mod served;
 #[cfg(test)]
 mod testing;
-mod told;
 pub mod trust;
 mod x509;
 

@@ -12,10 +12,10 @@ use tracing::{info, warn};
 
 use super::authority::{self, IssueError, Step};
 use super::served::Certificates;
-use super::told::Told;
 use super::{ATTEMPTS, RequestFailed, within_deadline};
 use crate::runtime::backoff::Backoff;
 use crate::runtime::clock::Clock;
+use crate::telemetry::told::Told;
 
 /// How often the Secret is read. Another replica's change has to be served within the overlap of a rotation, which is far longer.
 const INTERVAL: Duration = Duration::from_secs(60);

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::RETRY;
 use super::decide::{Configuration, Converter, Definition, Verdict, Wanted};
 use super::due::{Step, step};
-use crate::webhook::certificates::told::Told;
+use crate::telemetry::told::Told;
 use crate::webhook::certificates::{RequestFailed, within_deadline};
 
 /// Two replicas that heal at once bring one of them a conflict. So many in a row are no such thing any more, and are told.

@@ -2,11 +2,11 @@
 
 /// What was said last of one matter.
 #[derive(Debug, Default)]
-pub(super) struct Told(Option<String>);
+pub(crate) struct Told(Option<String>);
 
 impl Told {
     /// Takes note of what is to be said. Whether it is news: it differs from what was said last.
-    pub(super) fn note(&mut self, said: &str) -> bool {
+    pub(crate) fn note(&mut self, said: &str) -> bool {
         let is_news = self.0.as_deref() != Some(said);
         if is_news {
             self.0 = Some(said.to_owned());
@@ -15,7 +15,7 @@ impl Told {
     }
 
     /// All is well: whatever comes is news again. Whether there was anything to be said before.
-    pub(super) fn clear(&mut self) -> bool {
+    pub(crate) fn clear(&mut self) -> bool {
         self.0.take().is_some()
     }
 }
