@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -70,6 +70,27 @@ impl Drop for Group {
     }
 }
 
+/// The last lines of what a program prints.
+#[derive(Default)]
+struct Last(Mutex<VecDeque<String>>);
+
+impl Last {
+    fn tell(&self, program: &str, line: &str) {
+        tracing::info!(program, "{line}");
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == TOLD {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_owned());
+    }
+
+    /// None if it has printed nothing.
+    fn lines(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!lines.is_empty()).then(|| Vec::from(lines.clone()).join("\n"))
+    }
+}
+
 /// Runs a program in a process group of its own, and logs what it prints. Whoever stops waiting ends it, and all that it has started.
 pub(super) async fn run(program: &str, mut command: Command, bound: Duration) -> Result<(), ProgramError> {
     let failed = |source| ProgramError::Run {
@@ -84,26 +105,18 @@ pub(super) async fn run(program: &str, mut command: Command, bound: Duration) ->
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let mut group = Group(pid);
-    let last = Arc::new(Mutex::new(VecDeque::with_capacity(TOLD)));
-    let tell = |line: &str| {
-        tracing::info!(program, "{line}");
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() == TOLD {
-            last.pop_front();
-        }
-        last.push_back(line.to_owned());
-    };
+    let (printed, complained) = (Last::default(), Last::default());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let outcome = {
         let mut reading = std::pin::pin!(async {
             let out = async {
                 if let Some(out) = out {
-                    each_line(out, tell).await;
+                    each_line(out, |line| printed.tell(program, line)).await;
                 }
             };
             let err = async {
                 if let Some(err) = err {
-                    each_line(err, tell).await;
+                    each_line(err, |line| complained.tell(program, line)).await;
                 }
             };
             tokio::join!(out, err);
@@ -124,10 +137,7 @@ pub(super) async fn run(program: &str, mut command: Command, bound: Duration) ->
             Err(_) => None,
         }
     };
-    let said = || {
-        let last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        Vec::from(last.clone()).join("\n")
-    };
+    let said = || complained.lines().or_else(|| printed.lines()).unwrap_or_default();
     match outcome {
         None => Err(ProgramError::Slow {
             program: program.to_owned(),
@@ -161,12 +171,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_told_in_the_programs_own_words() {
-        let script = shell("for i in 1 2 3 4 5 6 7 8 9 10 11; do echo line $i; done; echo no >&2; exit 3");
+        let script =
+            shell("echo progress; for i in 1 2 3 4 5 6 7 8 9 10 11; do echo line $i >&2; done; exit 3");
         let error = run("x", script, Duration::from_secs(5)).await.unwrap_err();
         let error = error.to_string();
         assert!(error.contains("exit status: 3"), "{error}");
-        assert!(error.contains("no") && error.contains("line 11"), "{error}");
-        assert!(!error.contains("line 1\n"), "{error}");
+        assert!(
+            error.contains("line 2\n") && error.ends_with("line 11"),
+            "{error}"
+        );
+        assert!(
+            !error.contains("line 1\n") && !error.contains("progress"),
+            "{error}"
+        );
     }
 
     #[tokio::test]

@@ -23,6 +23,15 @@ const BASE_BACKUP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long it may take to recover, to look through the log since two instances parted, and to copy what differs.
 const REWIND: Duration = Duration::from_secs(2 * 60 * 60);
 
+/// The programs that are called.
+const NEEDED: [&str; 5] = [
+    "postgres",
+    "initdb",
+    "pg_basebackup",
+    "pg_controldata",
+    "pg_rewind",
+];
+
 /// Where PostgreSQL's programs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
@@ -185,13 +194,12 @@ fn folders(options: &Options) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What `postgres --version` says, such as `17.6`; none if there is no such program.
+/// What `postgres --version` says, such as `17.6`; none if it is not there, or alone: some distributions link a part of the programs to a folder on `PATH`.
 async fn version(bin: &Path) -> Option<String> {
-    let program = bin.join("postgres");
-    if !program.exists() {
+    if !NEEDED.iter().all(|name| bin.join(name).exists()) {
         return None;
     }
-    let mut command = Command::new(program);
+    let mut command = Command::new(bin.join("postgres"));
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(VERSION, command.output()).await.ok()?.ok()?;
     parse_version(&String::from_utf8_lossy(&output.stdout))

@@ -34,10 +34,12 @@ const SELF: &str = "SELECT r, \
 /// A row for each that streams from it.
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
     FROM pg_stat_replication ORDER BY application_name, pid LIMIT 100";
-/// Its version, and a row for each setting that waits for a restart, and for each that it refuses.
+/// Its version, and a row for each setting that waits for a restart, and for each that it refuses. Of one that takes effect only after a restart it says
+/// both in the same words, and says nothing more before that restart.
 const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
     SELECT name FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
-    SELECT DISTINCT coalesce(name, sourcefile), error FROM pg_file_settings WHERE error IS NOT NULL ORDER BY 1 LIMIT 20";
+    SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
+        WHERE f.error IS NOT NULL AND s.context IS DISTINCT FROM 'postmaster' ORDER BY 1 LIMIT 20";
 
 /// How PostgreSQL goes by its configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub struct Configuration {
     pub version: String,
     /// The settings that take effect only after a restart.
     pub pending_restart: Vec<String>,
-    /// What it refuses, and why. A setting that takes effect only after a restart is said to be in error here as well, and left out.
+    /// What it refuses, and why.
     pub refused: Vec<String>,
 }
 
@@ -186,17 +188,15 @@ fn configuration(answers: &[Rows]) -> Option<Configuration> {
     };
     let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten();
     let version = text(version.first()?, 0)?;
-    let pending: Vec<_> = pending.iter().filter_map(|row| text(row, 0)).collect();
-    let refused = refused.iter().filter_map(|row| {
-        let name = text(row, 0).unwrap_or_default();
-        let waits = pending.contains(&name);
-        (!waits).then(|| format!("{name}: {}", text(row, 1).unwrap_or_default()))
+    let refused = refused.iter().map(|row| {
+        let part = |at| text(row, at).unwrap_or_default();
+        format!("{}: {}", part(0), part(1))
     });
     Some(Configuration {
         // `17.6 (Debian 17.6-1.pgdg13+1)`.
         version: version.split(' ').next().unwrap_or_default().to_owned(),
         refused: refused.collect(),
-        pending_restart: pending,
+        pending_restart: pending.iter().filter_map(|row| text(row, 0)).collect(),
     })
 }
 
@@ -271,14 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_waits_for_a_restart_is_not_refused() {
+    fn what_is_not_taken_is_told_with_its_reason() {
         let answers = [
             vec![row(&["17.6 (Debian 17.6-1.pgdg13+1)"])],
             vec![row(&["max_connections"])],
-            vec![
-                row(&["max_connections", "setting could not be applied"]),
-                row(&["work_mem", "setting could not be applied"]),
-            ],
+            vec![row(&["work_mem", "setting could not be applied"])],
         ];
         let configuration = configuration(&answers).unwrap();
         assert_eq!(configuration.version, "17.6");

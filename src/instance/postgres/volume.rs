@@ -297,6 +297,7 @@ mod tests {
             .process_group(0)
             .kill_on_drop(true);
         let mut child = command.spawn().unwrap();
+        drop(command);
         // What is started beside it does not get the lock.
         let mut other = Command::new("sleep")
             .arg("60")
