@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -68,12 +69,13 @@ pub struct Instance {
     pub volume: Option<Volume>,
     pub postmaster: Option<Postmaster>,
     pub local: Local,
+    pub authority: Arc<Authority>,
     _folder: tempfile::TempDir,
 }
 
 /// Two instances of one database, orders-0 on 127.0.0.2 and orders-1 on 127.0.0.3.
 pub async fn two() -> [Instance; 2] {
-    let authority = Authority::new();
+    let authority = Arc::new(Authority::new());
     let port = unused_port();
     [
         Instance::new(0, port, &authority).await,
@@ -99,8 +101,11 @@ fn user() -> Option<u32> {
 }
 
 impl Instance {
-    pub async fn new(ordinal: usize, port: u16, authority: &Authority) -> Self {
-        let folder = tempfile::Builder::new().prefix("pg").tempdir().unwrap();
+    pub async fn new(ordinal: usize, port: u16, authority: &Arc<Authority>) -> Self {
+        // In memory if there is such a place: what is tried here is not the disk.
+        let mut place = tempfile::Builder::new();
+        let folder = place.prefix("pg").tempdir_in("/dev/shm");
+        let folder = folder.or_else(|_| place.tempdir()).unwrap();
         let path = |name: &str| folder.path().join(name);
         let member = |ordinal: usize| Member {
             name: format!("orders-{ordinal}"),
@@ -144,6 +149,7 @@ impl Instance {
             settings,
             programs,
             postmaster: None,
+            authority: Arc::clone(authority),
             _folder: folder,
         }
     }

@@ -38,7 +38,6 @@ pub fn render(options: &Options, host: &str, purpose: Purpose) -> String {
         ("sslcert", &certificate),
         ("sslkey", &key),
         ("gssencmode", "disable"),
-        ("passfile", "/dev/null"),
         ("connect_timeout", "3"),
         ("keepalives", "1"),
         ("keepalives_idle", "5"),
