@@ -1,6 +1,6 @@
 //! The edge to PostgreSQL against real PostgreSQL, on loopback. One major version, the newest that is installed or that `ROADSTEAD_TEST_POSTGRES_MAJOR` names.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails by panicking
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 #[path = "support/postgres.rs"]
 mod postgres;
@@ -134,8 +134,14 @@ async fn a_timeline_that_was_begun_elsewhere_is_not_begun_again() {
     one.observe_until("streaming", |seen| seen.streaming && seen.timeline == 1)
         .await;
 
-    // It would not start beside them.
+    // Its start never comes to an end beside them.
     assert!(one.stop().await.success());
+    one.volume().clean().unwrap();
+    one.postmaster = Some(Postmaster::start(&one.programs, &one.options, one.volume()).unwrap());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let error = one.local.observe(&[]).await.unwrap_err();
+    assert!(matches!(&error, SqlError::Answered { code, .. } if code == "57P03"), "{error}");
+    one.kill().await;
     remove_placeholders(&one.options, 1).unwrap();
     one.start().await;
     placeholder_history(&one.options, 1, 4).unwrap();
@@ -179,6 +185,24 @@ async fn a_replica_follows_over_timelines_that_were_skipped() {
     let primary = zero.observe_until("its promotion", |seen| seen.primary).await;
     assert_eq!(primary.timeline, 4);
     one.observe_until("streaming", |seen| seen.streaming && seen.timeline == 4)
+        .await;
+
+    // A replica that was killed can be rewound as well.
+    one.kill().await;
+    assert!(zero.stop().await.success());
+    roadstead::instance::postgres::programs::follow(&zero.options).unwrap();
+    zero.start().await;
+    zero.local.promote().await.unwrap();
+    zero.observe_until("its promotion", |seen| seen.primary && seen.timeline == 5)
+        .await;
+    zero.local.checkpoint().await.unwrap();
+    assert!(!stored(&one).await.clean);
+    one.programs
+        .rewind(&one.options, one.volume(), "127.0.0.2")
+        .await
+        .unwrap();
+    one.start().await;
+    one.observe_until("streaming", |seen| seen.streaming && seen.timeline == 5)
         .await;
 }
 

@@ -45,9 +45,11 @@ pub fn render(options: &Options, host: &str, purpose: Purpose) -> String {
         ("keepalives_count", "3"),
         ("tcp_user_timeout", "15000"),
     ];
-    if purpose == Purpose::Rewind {
-        pairs.push(("dbname", "postgres"));
-        pairs.push(("options", "-c search_path=pg_catalog"));
+    match purpose {
+        Purpose::Replication => {}
+        // It writes to disk while it receives, and begins from nothing if the primary gives it up.
+        Purpose::BaseBackup => pairs.push(("options", "-c wal_sender_timeout=60s")),
+        Purpose::Rewind => pairs.extend([("dbname", "postgres"), ("options", "-c search_path=pg_catalog")]),
     }
     let pairs: Vec<_> = pairs
         .iter()

@@ -4,8 +4,8 @@
 //! begin it a second time, and two histories of one number cannot be told apart. A file that holds nothing but a comment keeps the number taken, and makes
 //! nobody follow it: a running replica finds that it is not among its own ancestors and goes on; whoever gets the file from its primary likewise.
 //!
-//! PostgreSQL does not start as a replica beside such a file, since it takes the newest timeline at its start before it looks whether it is its own. So
-//! they are made right before a promotion, and taken away before a start. On a primary they stay: replicas that come from before ask it for all of them.
+//! The start of a replica never comes to an end beside such a file, since PostgreSQL then looks for its checkpoint on the newest timeline, whether that is
+//! its own or not. So they are made right before a promotion, and taken away before a start. On a primary they stay: replicas that come from before ask it for all of them.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

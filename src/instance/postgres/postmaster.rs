@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The running server.
 ///
 /// Its first process is in a process group of its own, so that nothing but this signals it, and has the lock of the volume as standard input, as have all
-/// its children. It is killed with them when this is dropped.
+/// its children, each of which is in a session of its own. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Postmaster {
     child: Child,

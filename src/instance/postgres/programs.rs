@@ -144,6 +144,8 @@ impl Programs {
     /// # Errors
     /// When pg_rewind fails, or what comes after it.
     pub async fn rewind(&self, options: &Options, volume: &Volume, host: &str) -> Result<(), ProgramError> {
+        // What was killed is recovered first, by a server for one user, and that never runs as a replica.
+        files::remove(&options.data().join("standby.signal"))?;
         let mut command = self.command("pg_rewind", options, volume)?;
         command.arg("--target-pgdata").arg(options.data());
         command
