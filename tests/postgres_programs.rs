@@ -140,7 +140,10 @@ async fn a_timeline_that_was_begun_elsewhere_is_not_begun_again() {
     one.postmaster = Some(Postmaster::start(&one.programs, &one.options, one.volume()).unwrap());
     tokio::time::sleep(Duration::from_secs(2)).await;
     let error = one.local.observe(&[]).await.unwrap_err();
-    assert!(matches!(&error, SqlError::Answered { code, .. } if code == "57P03"), "{error}");
+    assert!(
+        matches!(&error, SqlError::Answered { code, .. } if code == "57P03"),
+        "{error}"
+    );
     one.kill().await;
     remove_placeholders(&one.options, 1).unwrap();
     one.start().await;

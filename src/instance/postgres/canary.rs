@@ -47,7 +47,10 @@ impl Canary {
 
     /// Writes once, which takes 3 s at most. It does not wait for a replica.
     pub async fn beat(&mut self) -> Beat {
-        let session = self.session.take().filter(|(_, opened)| opened.elapsed() < AGE);
+        let session = self
+            .session
+            .take()
+            .filter(|(session, opened)| opened.elapsed() < AGE && !session.is_closed());
         let write = async {
             let (session, opened) = match session {
                 Some(session) => session,

@@ -95,6 +95,11 @@ impl Session {
         Ok(Self { client, connection })
     }
 
+    /// Whether the server has closed it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
     /// Carries out statements, and gives the rows of each that has columns.
     pub(super) async fn ask(&self, statements: &str, bound: Duration) -> Result<Vec<Rows>, SqlError> {
         let messages = within(bound, self.client.simple_query(statements)).await?;

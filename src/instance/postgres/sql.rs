@@ -132,7 +132,7 @@ impl Local {
 
     async fn ask(&mut self, statements: &str, bound: Duration) -> Result<Vec<Rows>, SqlError> {
         // Taken out meanwhile: who stops waiting leaves a connection that is still busy.
-        let session = match self.session.take() {
+        let session = match self.session.take().filter(|session| !session.is_closed()) {
             Some(session) => session,
             None => Session::open(&self.options, "postgres", ANSWER).await?,
         };
