@@ -1,0 +1,139 @@
+//! PostgreSQL's server: its start, its end, and what is left of it.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Child;
+use tokio::time::{Instant, sleep};
+
+use super::lines::each_line;
+use super::options::Options;
+use super::program::ProgramError;
+use super::programs::Programs;
+use super::volume::Volume;
+
+/// Between two looks at what is left.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The running server.
+///
+/// Its first process is in a process group of its own, so that nothing but this signals it, and has the lock of the volume as standard input, as have all
+/// its children, each of which is in a session of its own. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Postmaster {
+    child: Child,
+    pid: Pid,
+    ended: bool,
+}
+
+impl Postmaster {
+    /// Starts PostgreSQL on the data with the files of the run folder. What it prints becomes this program's log.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(programs: &Programs, options: &Options, volume: &Volume) -> Result<Self, ProgramError> {
+        let mut command = programs.command("postgres", options, volume)?;
+        command.arg("-D").arg(options.data());
+        for (name, path) in [
+            ("config_file", options.postgresql_conf()),
+            ("hba_file", options.pg_hba()),
+            ("ident_file", options.pg_ident()),
+        ] {
+            let mut setting = std::ffi::OsString::from(name);
+            setting.push("=");
+            setting.push(path);
+            command.arg("-c").arg(setting);
+        }
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let failed = |source| ProgramError::Run {
+            program: "postgres".to_owned(),
+            source,
+        };
+        let mut child = command.spawn().map_err(failed)?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pid = pid.ok_or_else(|| failed(io::Error::other("it ended at once")))?;
+        // They end with the last process that has the pipe.
+        let log = |line: &str| tracing::info!("{line}");
+        if let Some(out) = child.stdout.take() {
+            tokio::spawn(each_line(out, log));
+        }
+        if let Some(err) = child.stderr.take() {
+            tokio::spawn(each_line(err, log));
+        }
+        Ok(Self {
+            child,
+            pid,
+            ended: false,
+        })
+    }
+
+    /// The first process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Waits for the first process to end; the others may still be there. May be cancelled and called again.
+    ///
+    /// # Errors
+    /// When the kernel cannot tell.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        self.ended = true;
+        Ok(status)
+    }
+
+    /// Ends all connections, writes a checkpoint, sends it to those that stream, and ends.
+    pub fn stop_fast(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Ends at once, to recover at the next start. It kills its children itself where they do not end within 5 s, unless it is stopped.
+    pub fn stop_immediately(&self) {
+        self.signal(Signal::QUIT);
+    }
+
+    /// Reads the files of configuration again, and the certificates.
+    pub fn reload(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if !self.ended {
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+}
+
+impl Drop for Postmaster {
+    fn drop(&mut self) {
+        // Its children end by themselves when they see that it is gone; whoever must not rely on that has called `kill_all`.
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Kills every process that holds the lock of the volume, stopped ones included, and those that they start meanwhile; true once none is left, false if one
+/// is after `bound`: the kernel keeps a process that waits for a disk.
+///
+/// # Errors
+/// When the kernel cannot tell what there is.
+pub async fn kill_all(volume: &Volume, bound: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + bound;
+    loop {
+        let left = volume.holders()?;
+        if left.is_empty() {
+            return Ok(true);
+        }
+        for pid in left {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        sleep(LOOK).await;
+    }
+}

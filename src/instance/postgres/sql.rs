@@ -1,0 +1,285 @@
+//! What is asked of the local PostgreSQL, and told it.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::config::parse_standby_names;
+use super::conninfo;
+use super::options::Options;
+use super::prepare;
+use super::session::{Rows, Session};
+pub use super::session::{SqlError, identifier};
+use crate::api::database::agent::{Lsn, Member, Settings, Standby};
+use crate::instance::postgres::protocol::Running;
+
+/// How long an answer may take that needs no disk.
+const ANSWER: Duration = Duration::from_secs(3);
+/// How long a change may take.
+const CHANGE: Duration = Duration::from_secs(60);
+/// How long a checkpoint may take.
+const CHECKPOINT: Duration = Duration::from_secs(10 * 60);
+
+/// One row on itself. A replica's timeline is that of what it receives, or the latest that the control file knows of: that is written as replay goes on.
+const SELF: &str = "SELECT r, \
+    (SELECT system_identifier FROM pg_control_system()), \
+    CASE WHEN r THEN greatest((SELECT received_tli FROM pg_stat_get_wal_receiver()), \
+            (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT min_recovery_end_timeline FROM pg_control_recovery())) \
+        ELSE ('x' || substr(pg_walfile_name(pg_current_wal_flush_lsn()), 1, 8))::bit(32)::int END, \
+    CASE WHEN r THEN greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) ELSE pg_current_wal_flush_lsn() END, \
+    CASE WHEN r THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, \
+    current_setting('primary_conninfo'), \
+    coalesce((SELECT status = 'streaming' FROM pg_stat_get_wal_receiver()), false), \
+    current_setting('synchronous_standby_names') \
+    FROM pg_is_in_recovery() AS r";
+/// A row for each that streams from it.
+const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
+    FROM pg_stat_replication ORDER BY application_name, pid LIMIT 100";
+/// Its version, and a row for each setting that waits for a restart, and for each that it refuses. Of one that takes effect only after a restart it says
+/// both in the same words, and says nothing more before that restart.
+const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
+    SELECT name FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
+    SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
+        WHERE f.error IS NOT NULL AND s.context IS DISTINCT FROM 'postmaster' ORDER BY 1 LIMIT 20";
+
+/// How PostgreSQL goes by its configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The version of PostgreSQL, such as `17.6`.
+    pub version: String,
+    /// The settings that take effect only after a restart.
+    pub pending_restart: Vec<String>,
+    /// What it refuses, and why.
+    pub refused: Vec<String>,
+}
+
+/// The local PostgreSQL. One connection is kept, and made anew after an error.
+#[derive(Debug)]
+pub struct Local {
+    options: Options,
+    session: Option<Session>,
+}
+
+impl Local {
+    /// Nothing is connected before something is asked.
+    pub fn new(options: &Options) -> Self {
+        Self {
+            options: options.clone(),
+            session: None,
+        }
+    }
+
+    /// What PostgreSQL says of itself.
+    ///
+    /// # Errors
+    /// When it does not answer within 3 s (twice that if it has to be connected to), or not as it should.
+    pub async fn observe(&mut self, members: &[Member]) -> Result<Running, SqlError> {
+        let answers = self.ask(&format!("{SELF}; {STANDBYS}"), ANSWER).await?;
+        running(&answers, members).ok_or(SqlError::Odd("its state cannot be read"))
+    }
+
+    /// How it goes by its configuration.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub async fn configuration(&mut self) -> Result<Configuration, SqlError> {
+        let answers = self.ask(CONFIGURATION, ANSWER).await?;
+        configuration(&answers).ok_or(SqlError::Odd("its configuration cannot be read"))
+    }
+
+    /// Makes it the primary. It is one once [`Self::observe`] says so.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub async fn promote(&mut self) -> Result<(), SqlError> {
+        self.ask("SELECT pg_promote(false)", ANSWER).await.map(drop)
+    }
+
+    /// Writes a checkpoint, after which a control file tells of the timeline.
+    ///
+    /// # Errors
+    /// When that takes longer than ten minutes, or fails.
+    pub async fn checkpoint(&mut self) -> Result<(), SqlError> {
+        self.ask("CHECKPOINT", CHECKPOINT).await.map(drop)
+    }
+
+    /// Makes what every primary has, if it is not there: the role for replication, the owner with its password, its database, and the heartbeat's table.
+    ///
+    /// # Errors
+    /// When it fails, or a part takes longer than a minute.
+    pub async fn prepare(&mut self, settings: &Settings, password: &str) -> Result<(), SqlError> {
+        self.ask(prepare::REPLICATION, CHANGE).await?;
+        self.ask(prepare::HEARTBEAT, CHANGE).await?;
+        self.ask(&prepare::owner(&settings.database)?, CHANGE).await?;
+        self.set_owner_password(&settings.database, password).await?;
+        let found = self
+            .ask(&prepare::find_database(&settings.database), ANSWER)
+            .await?;
+        if found.first().is_none_or(Vec::is_empty) {
+            // It cannot be made in a transaction, so not by a statement that looks first.
+            self.ask(&prepare::database(&settings.database)?, CHANGE).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the owner another password. PostgreSQL never sees it, only what it can be verified with.
+    ///
+    /// # Errors
+    /// When it fails, or takes longer than a minute.
+    pub async fn set_owner_password(&mut self, owner: &str, password: &str) -> Result<(), SqlError> {
+        let statement = prepare::password(owner, password)?;
+        self.ask(&statement, CHANGE).await.map(drop)
+    }
+
+    async fn ask(&mut self, statements: &str, bound: Duration) -> Result<Vec<Rows>, SqlError> {
+        // Taken out meanwhile: who stops waiting leaves a connection that is still busy.
+        let session = match self.session.take().filter(|session| !session.is_closed()) {
+            Some(session) => session,
+            None => Session::open(&self.options, "postgres", ANSWER).await?,
+        };
+        let answer = session.ask(statements, bound).await;
+        if answer.is_ok() {
+            self.session = Some(session);
+        }
+        answer
+    }
+}
+
+fn running(answers: &[Rows], members: &[Member]) -> Option<Running> {
+    let [own, standbys] = answers else {
+        return None;
+    };
+    let own = own.first()?;
+    let text = |at: usize| own.get(at)?.as_deref();
+    let replica = text(0)? == "t";
+    Some(Running {
+        primary: !replica,
+        system_identifier: text(1)?.to_owned(),
+        timeline: text(2)?.parse().ok()?,
+        received: lsn(text(3)).unwrap_or_default(),
+        replayed: lsn(text(4)).unwrap_or_default(),
+        upstream: text(5)
+            .filter(|_| replica)
+            .and_then(|conninfo| conninfo::member(conninfo, members))
+            .map(|member| member.name.clone()),
+        streaming: replica && text(6)? == "t",
+        standbys: standbys.iter().filter_map(|row| standby(row)).collect(),
+        quorum: parse_standby_names(text(7)?),
+    })
+}
+
+fn standby(row: &[Option<String>]) -> Option<Standby> {
+    let text = |at: usize| row.get(at)?.as_deref();
+    Some(Standby {
+        name: text(0)?.to_owned(),
+        state: text(1).unwrap_or_default().to_owned(),
+        synchronous: text(2) == Some("t"),
+        flushed: lsn(text(3)),
+        replayed: lsn(text(4)),
+    })
+}
+
+fn lsn(text: Option<&str>) -> Option<Lsn> {
+    text.and_then(|text| Lsn::from_str(text).ok())
+}
+
+fn configuration(answers: &[Rows]) -> Option<Configuration> {
+    let [version, pending, refused] = answers else {
+        return None;
+    };
+    let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten();
+    let version = text(version.first()?, 0)?;
+    let refused = refused.iter().map(|row| {
+        let part = |at| text(row, at).unwrap_or_default();
+        format!("{}: {}", part(0), part(1))
+    });
+    Some(Configuration {
+        // `17.6 (Debian 17.6-1.pgdg13+1)`.
+        version: version.split(' ').next().unwrap_or_default().to_owned(),
+        refused: refused.collect(),
+        pending_restart: pending.iter().filter_map(|row| text(row, 0)).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::postgres::record::Quorum;
+
+    fn row(values: &[&str]) -> Vec<Option<String>> {
+        let value = |value: &&str| (*value != "-").then(|| (*value).to_owned());
+        values.iter().map(value).collect()
+    }
+
+    fn members() -> Vec<Member> {
+        let member = |name: &str| Member {
+            name: name.to_owned(),
+            host: format!("{name}.orders-instances"),
+        };
+        vec![member("orders-0"), member("orders-1")]
+    }
+
+    #[test]
+    fn a_primary_says_whom_its_commits_wait_for() {
+        let own = row(&[
+            "f",
+            "77",
+            "3",
+            "0/3000060",
+            "0/3000060",
+            "host=orders-1.orders-instances",
+            "f",
+            "ANY 1 (\"orders-1\")",
+        ]);
+        let standbys = vec![
+            row(&["orders-1", "streaming", "t", "0/3000060", "0/3000000"]),
+            row(&["orders-1-join", "backup", "f", "-", "-"]),
+        ];
+        let running = running(&[vec![own], standbys], &members()).unwrap();
+        let standbys = ["orders-1".to_owned()].into();
+        assert_eq!(running.quorum, Some(Quorum { standbys, need: 1 }));
+        assert_eq!((running.primary, running.timeline), (true, 3));
+        assert_eq!(running.upstream, None, "whom it would follow is of no account");
+        assert!(running.standbys[0].synchronous);
+        assert_eq!(running.standbys[1].flushed, None);
+    }
+
+    #[test]
+    fn a_replica_says_whom_it_follows() {
+        let own = row(&[
+            "t",
+            "77",
+            "2",
+            "0/5000000",
+            "0/4000000",
+            "host=orders-0.orders-instances port=5432",
+            "t",
+            "",
+        ]);
+        let running = running(&[vec![own], vec![]], &members()).unwrap();
+        assert_eq!(running.upstream.as_deref(), Some("orders-0"));
+        assert!(running.streaming && !running.primary);
+        assert_eq!(
+            (running.received, running.replayed),
+            (Lsn(0x500_0000), Lsn(0x400_0000))
+        );
+    }
+
+    #[test]
+    fn half_an_answer_is_none() {
+        assert_eq!(running(&[vec![row(&["t", "77"])], vec![]], &[]), None);
+        assert_eq!(running(&[vec![]], &[]), None);
+    }
+
+    #[test]
+    fn what_is_not_taken_is_told_with_its_reason() {
+        let answers = [
+            vec![row(&["17.6 (Debian 17.6-1.pgdg13+1)"])],
+            vec![row(&["max_connections"])],
+            vec![row(&["work_mem", "setting could not be applied"])],
+        ];
+        let configuration = configuration(&answers).unwrap();
+        assert_eq!(configuration.version, "17.6");
+        assert_eq!(configuration.pending_restart, ["max_connections"]);
+        assert_eq!(configuration.refused, ["work_mem: setting could not be applied"]);
+    }
+}

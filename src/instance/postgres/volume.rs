@@ -1,0 +1,360 @@
+//! The volume: its lock, and what is to become of the data on it while PostgreSQL is stopped.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::Pid;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::control;
+use super::files;
+use super::holders;
+use super::options::Options;
+use super::protocol::Data;
+
+/// How long `pg_controldata` may take, which reads one file.
+const CONTROLDATA: Duration = Duration::from_secs(30);
+
+/// Why the volume is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// A process uses the data: one that an earlier PostgreSQL has left behind, or another instance on the same volume.
+    #[error("{} is locked: a process still uses the data", .0.display())]
+    Held(PathBuf),
+    /// The data is of another major version, and none of this one can be made of it here.
+    #[error("the data is of PostgreSQL {found}, and this is PostgreSQL {wanted}")]
+    OtherVersion {
+        /// The version of the data.
+        found: String,
+        /// The version that runs here.
+        wanted: u32,
+    },
+    /// `pg_controldata` could not be run, which says nothing of the data.
+    #[error("cannot run pg_controldata: {0}")]
+    Run(io::Error),
+    /// The volume cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Files {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The locked volume. Its lock is handed to all that works with the data, as standard input: it is held until the last of those processes has ended, and
+/// who holds it can be told from outside.
+#[derive(Debug)]
+pub struct Volume {
+    lock: File,
+    options: Options,
+}
+
+impl Volume {
+    /// Takes the lock, at once or not at all.
+    ///
+    /// # Errors
+    /// [`VolumeError::Held`] while any process has it; otherwise when the volume cannot be written.
+    pub fn lock(options: &Options) -> Result<Self, VolumeError> {
+        let path = options.lock();
+        let failed = |source| VolumeError::Files {
+            path: path.clone(),
+            source,
+        };
+        let open = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
+        drop(open.map_err(failed)?);
+        // For reading alone: those to whom it is given as standard input have no business to write.
+        let lock = File::open(&path).map_err(failed)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self {
+                lock,
+                options: options.clone(),
+            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(VolumeError::Held(path)),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
+    /// The lock, for the standard input of a process that works with the data.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn hold(&self) -> io::Result<Stdio> {
+        Ok(OwnedFd::from(self.lock.try_clone()?).into())
+    }
+
+    /// The processes that were given the lock, or whose parents were, and are still there, stopped ones included.
+    ///
+    /// # Errors
+    /// When the kernel cannot tell.
+    pub fn holders(&self) -> io::Result<Vec<Pid>> {
+        let lock = self.lock.metadata()?;
+        holders::of(lock.dev(), lock.ino())
+    }
+
+    /// What is on the volume, to be asked while PostgreSQL is stopped. `bin` is where the programs are, `major` their version.
+    ///
+    /// # Errors
+    /// When it could not be found out, or is of another version. What is damaged is no error.
+    pub async fn data(&self, bin: &Path, major: u32) -> Result<Data, VolumeError> {
+        let folder = self.options.data();
+        if let Some(what) = read(&self.options.unfinished())? {
+            return Ok(Data::Broken(format!("unfinished: {}", what.trim())));
+        }
+        if is_empty(&folder)? {
+            return Ok(Data::Empty);
+        }
+        let Some(found) = read(&folder.join("PG_VERSION"))? else {
+            return Ok(Data::Broken("there is no PG_VERSION".to_owned()));
+        };
+        if found.trim() != major.to_string() {
+            let found = found.trim().chars().take(20).collect();
+            return Err(VolumeError::OtherVersion { found, wanted: major });
+        }
+        let mut command = Command::new(bin.join("pg_controldata"));
+        command.env("LC_ALL", "C").arg("-D").arg(&folder);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let slow = |_| VolumeError::Run(io::ErrorKind::TimedOut.into());
+        let output = timeout(CONTROLDATA, command.output()).await.map_err(slow)?;
+        let output = output.map_err(VolumeError::Run)?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Ok(Data::Broken(said));
+        }
+        let standby = folder.join("standby.signal").exists();
+        let stored = control::parse(&String::from_utf8_lossy(&output.stdout), standby);
+        Ok(stored.map_or_else(Data::Broken, Data::Present))
+    }
+
+    /// Notes that data is being made, and how: until [`Self::finish`] it is of no use.
+    ///
+    /// # Errors
+    /// When the volume cannot be written.
+    pub fn begin(&self, what: &str) -> Result<(), VolumeError> {
+        let path = self.options.unfinished();
+        // In the file, where a person finds it as well.
+        files::write(&path, format!("{what}\n"), self.options.user).map_err(at(&path))
+    }
+
+    /// Notes that the data is whole.
+    ///
+    /// # Errors
+    /// When the volume cannot be written.
+    pub fn finish(&self) -> Result<(), VolumeError> {
+        let path = self.options.unfinished();
+        files::remove(&path).map_err(at(&path))?;
+        files::sync(&self.options.volume).map_err(at(&path))
+    }
+
+    /// Renames the data to `data.N.old`, and gives that path; none if there is no data. There is no unfinished data afterwards.
+    ///
+    /// # Errors
+    /// When the volume cannot be written.
+    pub fn put_aside(&self) -> Result<Option<PathBuf>, VolumeError> {
+        let data = self.options.data();
+        let mut aside = None;
+        if fs::symlink_metadata(&data).is_ok() {
+            let last = self.aside()?.into_iter().map(|(number, _)| number).max();
+            let path = aside_path(&self.options, last.unwrap_or(0) + 1);
+            fs::rename(&data, &path).map_err(at(&data))?;
+            files::sync(&self.options.volume).map_err(at(&data))?;
+            aside = Some(path);
+        }
+        self.finish().map(|()| aside)
+    }
+
+    /// What was put aside, with its numbers.
+    ///
+    /// # Errors
+    /// When the volume cannot be read.
+    pub fn aside(&self) -> Result<Vec<(u32, PathBuf)>, VolumeError> {
+        let volume = &self.options.volume;
+        let entries = fs::read_dir(volume).map_err(at(volume))?;
+        let number = |path: &Path| {
+            let name = path.file_name()?.to_str()?;
+            name.strip_prefix("data.")?.strip_suffix(".old")?.parse().ok()
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        Ok(paths.filter_map(|path| Some((number(&path)?, path))).collect())
+    }
+
+    /// Removes what was put aside, which may be many gigabytes: to be awaited in a task of its own.
+    ///
+    /// # Errors
+    /// When something cannot be removed; the rest of it is, another time.
+    pub async fn remove_aside(options: Options) -> Result<(), VolumeError> {
+        let mut entries = tokio::fs::read_dir(&options.volume)
+            .await
+            .map_err(at(&options.volume))?;
+        while let Some(entry) = entries.next_entry().await.map_err(at(&options.volume))? {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let number = name
+                .strip_prefix("data.")
+                .and_then(|rest| rest.strip_suffix(".old"));
+            if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+                let path = entry.path();
+                tokio::fs::remove_dir_all(&path).await.map_err(at(&path))?;
+                tracing::info!(path = %path.display(), "removed data that was put aside");
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what a PostgreSQL that was killed has left behind to keep others away. It goes by process ids, which in a container are soon those of
+    /// others; the lock says it better.
+    ///
+    /// # Errors
+    /// [`VolumeError::Held`] if there is a process that may use the data; otherwise when the files cannot be removed.
+    pub fn clean(&self) -> Result<(), VolumeError> {
+        let holders = self.holders().map_err(at(&self.options.lock()))?;
+        if !holders.is_empty() {
+            return Err(VolumeError::Held(self.options.lock()));
+        }
+        let socket = self.options.socket();
+        let mut lock = socket.clone().into_os_string();
+        lock.push(".lock");
+        for path in [self.options.data().join("postmaster.pid"), socket, lock.into()] {
+            files::remove(&path).map_err(at(&path))?;
+        }
+        Ok(())
+    }
+}
+
+fn aside_path(options: &Options, number: u32) -> PathBuf {
+    options.volume.join(format!("data.{number}.old"))
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> VolumeError {
+    let path = path.to_owned();
+    move |source| VolumeError::Files {
+        path: path.clone(),
+        source,
+    }
+}
+
+/// A file's text; none if it is not there.
+fn read(path: &Path) -> Result<Option<String>, VolumeError> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(String::from_utf8_lossy(&content).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(path)(error)),
+    }
+}
+
+fn is_empty(folder: &Path) -> Result<bool, VolumeError> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(at(folder)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume() -> (tempfile::TempDir, Options) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            volume: folder.path().to_owned(),
+            run: folder.path().join("run"),
+            ..Options::default()
+        };
+        (folder, options)
+    }
+
+    #[test]
+    fn nobody_else_has_a_locked_volume_until_it_is_given_up() {
+        let (_folder, options) = volume();
+        let first = Volume::lock(&options).unwrap();
+        assert!(matches!(Volume::lock(&options), Err(VolumeError::Held(_))));
+        drop(first);
+        Volume::lock(&options).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_process_that_was_given_the_lock_keeps_it_and_is_found() {
+        let (_folder, options) = volume();
+        let first = Volume::lock(&options).unwrap();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "sleep 60 & wait"])
+            .stdin(first.hold().unwrap())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        // What is started beside it does not get the lock.
+        let mut other = Command::new("sleep")
+            .arg("60")
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        drop(first);
+        assert!(matches!(Volume::lock(&options), Err(VolumeError::Held(_))));
+        child.kill().await.unwrap();
+        assert!(
+            matches!(Volume::lock(&options), Err(VolumeError::Held(_))),
+            "its child has it too"
+        );
+        let lock = fs::metadata(options.lock()).unwrap();
+        for pid in holders::of(lock.dev(), lock.ino()).unwrap() {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        for _ in 0..200 {
+            if Volume::lock(&options).is_ok() {
+                assert!(other.try_wait().unwrap().is_none());
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the lock is still held");
+    }
+
+    #[tokio::test]
+    async fn data_that_was_never_finished_is_broken_and_can_be_put_aside() {
+        let (_folder, options) = volume();
+        let volume = Volume::lock(&options).unwrap();
+        let bin = Path::new("/nowhere");
+        assert_eq!(volume.data(bin, 17).await.unwrap(), Data::Empty);
+        volume.begin("a base backup from orders-0").unwrap();
+        let broken = Data::Broken("unfinished: a base backup from orders-0".to_owned());
+        assert_eq!(volume.data(bin, 17).await.unwrap(), broken);
+        fs::create_dir(options.data()).unwrap();
+        assert_eq!(volume.put_aside().unwrap(), Some(aside_path(&options, 1)));
+        assert_eq!(volume.put_aside().unwrap(), None);
+        assert_eq!(volume.data(bin, 17).await.unwrap(), Data::Empty);
+        fs::create_dir(options.data()).unwrap();
+        assert_eq!(volume.put_aside().unwrap(), Some(aside_path(&options, 2)));
+        Volume::remove_aside(options.clone()).await.unwrap();
+        assert_eq!(volume.aside().unwrap(), []);
+        assert!(options.lock().exists());
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_looked_at_is_not_taken_for_broken() {
+        let (_folder, options) = volume();
+        let volume = Volume::lock(&options).unwrap();
+        fs::create_dir(options.data()).unwrap();
+        fs::write(options.data().join("PG_VERSION"), "16\n").unwrap();
+        let error = volume.data(Path::new("/nowhere"), 17).await.unwrap_err();
+        assert!(matches!(error, VolumeError::OtherVersion { .. }), "{error}");
+        let error = volume.data(Path::new("/nowhere"), 16).await.unwrap_err();
+        assert!(matches!(error, VolumeError::Run(_)), "{error}");
+    }
+}
