@@ -15,6 +15,7 @@
 //! | [`certificates`] | copies of the mounted ones, as PostgreSQL wants them |
 //! | [`postmaster`] | the server: its start, its end, and what is left of it |
 //! | [`sql`] | what is asked of it and told it |
+//! | [`supervisor`] | the life of the container |
 //! | [`canary`] | a write every now and then, which tells one that hangs |
 //!
 //! Who may be primary is decided by a Lease per database, which the instances pass on among themselves: failover needs no operator. A process that cannot
@@ -44,5 +45,6 @@ pub mod record;
 pub mod server;
 mod session;
 pub mod sql;
+pub mod supervisor;
 pub mod tls;
 pub mod volume;

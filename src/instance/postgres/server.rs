@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, Limited};
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::exposition::exposition;
 use super::tls::{Caller, Tls};
@@ -29,6 +29,8 @@ use crate::webhook::{ClientCertificate, Limits, serve_over};
 const BODY: usize = 16 << 10;
 /// A body arrives within this time.
 const BODY_TIME: Duration = Duration::from_secs(2);
+/// The supervisor says several times a second how things are; one that has not for so long hangs.
+const STUCK: Duration = Duration::from_secs(20);
 /// The supervisor answers within this time, or the request is answered without it.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -37,6 +39,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub struct Shown {
     /// What it says of itself. Times in it are those of the moment at which it was made.
     pub report: Report,
+    /// When all this was said. A manager that says nothing any more does not work.
+    pub made: Instant,
     /// Whether the manager itself works; why not.
     pub alive: Result<(), String>,
     /// Whether PostgreSQL serves in the role that this instance has; why not.
@@ -48,6 +52,7 @@ impl Default for Shown {
     fn default() -> Self {
         Self {
             report: Report::default(),
+            made: Instant::now(),
             alive: Ok(()),
             ready: Err("the instance has just begun".to_owned()),
         }
@@ -129,7 +134,14 @@ fn routes(shown: watch::Receiver<Shown>, requests: mpsc::Sender<Request>) -> Rou
 type Desked = State<Arc<Desk>>;
 
 async fn alive(State(desk): Desked) -> Response {
-    probe(&desk.shown.borrow().alive)
+    let shown = desk.shown.borrow();
+    if shown.made.elapsed() > STUCK {
+        return line(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the instance manager does not work",
+        );
+    }
+    probe(&shown.alive)
 }
 
 async fn ready(State(desk): Desked) -> Response {

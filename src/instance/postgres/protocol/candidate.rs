@@ -70,6 +70,7 @@ impl Protocol {
             .iter()
             .filter_map(|(name, report)| Some((*name, report.timeline?, report.led)));
         match situation.data {
+            Data::Unreadable(why) => Command::Fail(why.clone()),
             Data::Present(stored) => self.begin_with(stored, theirs.collect(), situation),
             Data::Empty | Data::Broken(_) => {
                 if let Some((name, ..)) = theirs.max_by_key(|(_, timeline, _)| *timeline) {
@@ -176,6 +177,7 @@ impl Protocol {
                 handover: None,
                 ..record.clone()
             }),
+            (Server::Stopped, Data::Unreadable(why)) => Command::Fail(why.clone()),
             (Server::Stopped, _) if record.system_identifier.is_none() => self.claim(record.clone()),
             (Server::Stopped, _) => Command::Wait(
                 "another instance to take over: the data of the last primary is gone".to_owned(),

@@ -11,6 +11,8 @@ pub enum Data {
     Empty,
     /// Something that was begun and never finished, or that cannot be read: it is of no use but to be put aside.
     Broken(String),
+    /// Something of which nothing can be told here, why not: it is left alone.
+    Unreadable(String),
     /// The data of a primary or a replica.
     Present(Stored),
 }

@@ -58,6 +58,7 @@ impl Protocol {
             return Command::Wait(format!("the Lease, which {} held last, to run out", situation.me));
         }
         match data {
+            Data::Unreadable(why) => Command::Fail(why.clone()),
             Data::Present(stored) if !is_ours(stored, record) => Command::Fail(foreign(stored, record)),
             Data::Present(stored) if stored.standby && !self.rewind_failed => {
                 Command::Follow(Some(primary.clone()))

@@ -89,7 +89,7 @@ impl Protocol {
             Data::Present(stored) if !stored.standby => Command::Lead(record.quorums.last().cloned()),
             Data::Present(_) => Command::Follow(None),
             Data::Empty | Data::Broken(_) if record.system_identifier.is_none() => Command::Initialise,
-            Data::Empty | Data::Broken(_) => self.give_back(record, situation),
+            Data::Empty | Data::Broken(_) | Data::Unreadable(_) => self.give_back(record, situation),
         }
     }
 

@@ -1,0 +1,472 @@
+//! What is done about what has happened, and about what the protocol says.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use super::super::certificates;
+use super::super::config::render;
+use super::super::lease::{Kind, Written, view};
+use super::super::postmaster::{Postmaster, kill_all};
+use super::super::protocol::{Command, Data, How, Server, Stored, Work, Write};
+use super::super::record::{Quorum, Record};
+use super::super::server::Request;
+use super::super::sql::Local;
+use super::super::volume::Volume;
+use super::settings;
+use super::work::{Tools, WorkError};
+use super::{Done, Event, Supervisor};
+use crate::api::database::agent::{Member, Plea, Role};
+
+/// PostgreSQL is asked to end at once before it is killed.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// What is killed ends within this time, or is looked at again.
+const KILLED: Duration = Duration::from_secs(5);
+/// How long a stop in order may take once its checkpoint is written.
+const ORDERLY: Duration = Duration::from_secs(20);
+/// What brought an error is not tried again before this.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks at a volume of which nothing could be told.
+const UNREADABLE: Duration = Duration::from_secs(10);
+
+impl Supervisor {
+    pub(super) fn take(&mut self, event: Event) {
+        match event {
+            Event::Tick | Event::AskedToStop => self.prepare(),
+            Event::Told => {
+                let seen = self.seen.borrow();
+                if seen.failure.is_none() {
+                    self.api = self.api.max(seen.answered);
+                }
+            }
+            Event::Files => self.look_at_files(),
+            Event::Asked(request) => self.answer(request),
+            Event::Ended(status) => {
+                tracing::info!(
+                    status = status.map_or_else(|error| error.to_string(), |status| status.to_string()),
+                    "PostgreSQL has ended"
+                );
+                self.postmaster = None;
+                self.start.send_replace(None);
+                (self.prepared, self.preparing) = (None, None);
+                self.kill();
+            }
+            Event::Worked(done) => self.worked(done),
+            Event::Wrote(why, sent, outcome) => match outcome {
+                Ok(Written::Written(_)) if why == Write::Release => self.protocol.released(),
+                Ok(Written::Written(_)) => {
+                    let sent = sent.saturating_duration_since(self.began);
+                    self.protocol.renewed(sent, &self.mounted.settings);
+                }
+                Ok(Written::Conflict | Written::Gone) => tracing::info!("the Lease is another than was seen"),
+                Err(error) => tracing::warn!(%error, "cannot write the Lease"),
+            },
+            Event::Pleaded(sent, true) => {
+                let sent = sent.saturating_duration_since(self.began);
+                self.protocol.confirmed(sent, &self.mounted.settings);
+            }
+            Event::Pleaded(_, false) => {}
+            Event::Prepared(Ok(())) => {
+                tracing::info!("the owner, its database and what instances need are there")
+            }
+            Event::Prepared(Err(error)) => {
+                tracing::warn!(%error, "cannot make what every primary has");
+                self.prepared = None;
+            }
+        }
+    }
+
+    fn worked(&mut self, done: Done) {
+        match done {
+            Done::Stopped(data) => {
+                self.killing = false;
+                self.inspected(data);
+            }
+            Done::Checkpointed => {
+                if let Some(postmaster) = &self.postmaster {
+                    postmaster.stop_fast();
+                }
+                self.work = Some((Work::Stopping, sleep(ORDERLY).map(|()| Done::Overdue).boxed()));
+            }
+            Done::Overdue => {
+                tracing::warn!(seconds = ORDERLY.as_secs(), "PostgreSQL does not stop in order");
+                self.kill();
+            }
+            Done::Made(work, outcome, data) => {
+                if let Err(error) = outcome {
+                    tracing::error!(?work, %error, "could not make data");
+                    if work == Work::Rewinding {
+                        self.protocol.could_not_rewind();
+                    }
+                }
+                self.inspected(data);
+            }
+            Done::Promoted(Ok(())) => {
+                tracing::info!("PostgreSQL is the primary now");
+                self.upstream = None;
+                self.configure();
+            }
+            Done::Promoted(Err(error)) => tracing::error!(%error, "could not promote PostgreSQL"),
+        }
+    }
+
+    fn inspected(&mut self, data: Result<Data, WorkError>) {
+        self.data = data.unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot tell what is on the volume");
+            Data::Unreadable(error.to_string())
+        });
+        if let Data::Unreadable(_) = self.data {
+            let tools = self.tools.clone();
+            let again = async move {
+                sleep(UNREADABLE).await;
+                Done::Stopped(tools.inspect().await)
+            };
+            self.work = Some((Work::Other, again.boxed()));
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, command: Command) {
+        if command != self.said && !matches!(command, Command::Write(Write::Renew, _) | Command::Plead) {
+            tracing::info!("{}", told(&command));
+        }
+        if !matches!(command, Command::Write(Write::Renew, _) | Command::Plead) {
+            self.said = command.clone();
+        }
+        match command {
+            Command::Wait(_) | Command::Fail(_) => {}
+            Command::Write(why, record) => self.write(why, record),
+            Command::Plead => self.plead(),
+            Command::Initialise => self.make(Work::Initialising, None),
+            Command::Join(from) => self.make(Work::Joining, Some(from)),
+            Command::Rewind(from) => {
+                if self.postmaster.is_some() {
+                    self.stop_in_order(false);
+                } else {
+                    self.make(Work::Rewinding, Some(from));
+                }
+            }
+            Command::Lead(quorum) => self.start_postgres(None, quorum),
+            Command::Follow(upstream) if self.postmaster.is_none() => self.start_postgres(upstream, None),
+            Command::Follow(upstream) => {
+                self.upstream = upstream;
+                self.configure();
+            }
+            Command::Promote(after, quorum) => self.promote(after, quorum),
+            Command::Synchronise(quorum) => {
+                self.quorum = quorum;
+                self.configure();
+            }
+            Command::Stop(How::Fast) => self.stop_in_order(true),
+            Command::Stop(How::Immediate) => self.kill(),
+            Command::Exit => self.leave = true,
+        }
+    }
+
+    fn write(&mut self, why: Write, record: Record) {
+        let Some(seen) = self.seen.borrow().lease.clone() else {
+            return;
+        };
+        let (lease, holder) = (self.lease.clone(), self.identity.to_string());
+        let timing = self.mounted.settings.timing;
+        let kind = match why {
+            Write::Claim => Kind::Claim,
+            Write::Renew => Kind::Renew,
+            Write::Release => Kind::Release,
+        };
+        let sent = Instant::now();
+        let write = async move {
+            let outcome = lease
+                .write(&seen, &holder, &record, timing, Timestamp::now(), kind)
+                .await;
+            if outcome.is_err() && kind != Kind::Renew {
+                // Whether it took effect shows in what is read next.
+                sleep(PAUSE).await;
+            }
+            (why, sent, outcome)
+        };
+        self.writing = Some(write.boxed());
+    }
+
+    fn plead(&mut self) {
+        let Some(view) = self.seen.borrow().lease.as_ref().map(view) else {
+            return;
+        };
+        let record = view.record.unwrap_or_default();
+        let others: Vec<&str> = record.others(&self.options.name).collect();
+        let known = &self.mounted.settings.members;
+        let members: Vec<Member> = known
+            .iter()
+            .filter(|member| others.contains(&member.name.as_str()))
+            .cloned()
+            .collect();
+        let all = members.len() == others.len();
+        let plea = Plea {
+            holder: self.identity.to_string(),
+            transitions: view.transitions,
+        };
+        let (peers, sent) = (self.peers.clone(), Instant::now());
+        let ask = async move {
+            let answers = peers.plead(&members, &plea).await;
+            for (name, answer) in &answers {
+                if let Err(error) = answer {
+                    tracing::warn!(peer = name, %error, "does not promise to leave the Lease alone");
+                }
+            }
+            (sent, all && answers.values().all(Result::is_ok))
+        };
+        self.pleading = Some(ask.boxed());
+    }
+
+    /// Makes data, as long as PostgreSQL is stopped.
+    fn make(&mut self, work: Work, from: Option<String>) {
+        let host = from
+            .as_ref()
+            .and_then(|name| self.member(name))
+            .map(|member| member.host.clone());
+        if from.is_some() && host.is_none() {
+            tracing::error!(from, "the settings do not say where that instance is");
+            self.work = Some((work, pause(Done::Made(work, Ok(()), Ok(self.data.clone())))));
+            return;
+        }
+        (self.upstream, self.quorum) = (None, None);
+        self.configure();
+        let (tools, host) = (self.tools.clone(), host.unwrap_or_default());
+        let future = async move {
+            let outcome = match work {
+                Work::Initialising => tools.initialise().await,
+                Work::Joining => tools.join(&host).await,
+                _ => tools.rewind(&host).await,
+            };
+            if outcome.is_err() {
+                sleep(PAUSE).await;
+            }
+            let data = tools.inspect().await;
+            Done::Made(work, outcome, data)
+        };
+        self.work = Some((work, future.boxed()));
+    }
+
+    fn start_postgres(&mut self, upstream: Option<String>, quorum: Option<Quorum>) {
+        (self.upstream, self.quorum) = (upstream, quorum);
+        self.configure();
+        let timeline = match &self.data {
+            Data::Present(Stored { timeline, .. }) => *timeline,
+            _ => 0,
+        };
+        let cleaned = self.tools.clean(timeline);
+        let Tools {
+            programs,
+            options,
+            volume,
+        } = &self.tools;
+        let started = cleaned.and_then(|()| Ok(Postmaster::start(programs, options, volume)?));
+        match started {
+            Ok(postmaster) => {
+                self.starts += 1;
+                self.postmaster = Some(postmaster);
+                self.start.send_replace(Some(self.starts));
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot start PostgreSQL");
+                self.work = Some((Work::Other, pause(Done::Stopped(Ok(self.data.clone())))));
+            }
+        }
+    }
+
+    fn promote(&mut self, after: u32, quorum: Option<Quorum>) {
+        let Server::Running(running) = self.server(Instant::now()).0 else {
+            return;
+        };
+        self.quorum.clone_from(&quorum);
+        self.configure();
+        let (tools, settings) = (self.tools.clone(), self.mounted.settings.clone());
+        let promote =
+            async move { Done::Promoted(tools.promote(running.timeline, after, &settings, quorum).await) };
+        self.work = Some((Work::Promoting, promote.boxed()));
+    }
+
+    /// Stops PostgreSQL, after a checkpoint if it is a primary, so that the stop itself is short.
+    fn stop_in_order(&mut self, checkpoint: bool) {
+        if matches!(self.work, Some((Work::Stopping, _))) || self.postmaster.is_none() {
+            return;
+        }
+        let leads = matches!(self.server(Instant::now()).0, Server::Running(running) if running.primary);
+        let tools = self.tools.clone();
+        let begin = async move {
+            if leads && checkpoint {
+                tools.checkpoint().await;
+            }
+            Done::Checkpointed
+        };
+        self.work = Some((Work::Stopping, begin.boxed()));
+    }
+
+    /// Ends PostgreSQL whatever it is doing, and whatever else works with the data.
+    pub(super) fn kill(&mut self) {
+        if self.killing {
+            return;
+        }
+        self.killing = true;
+        let asked = self
+            .postmaster
+            .as_ref()
+            .map(Postmaster::stop_immediately)
+            .is_some();
+        let tools = self.tools.clone();
+        let kill = async move {
+            if asked {
+                sleep(LAST_WORDS).await;
+            }
+            while !is_gone(&tools.volume).await {
+                tracing::error!(
+                    "processes of PostgreSQL cannot be killed: the kernel keeps those that wait for a disk"
+                );
+            }
+            Done::Stopped(tools.inspect().await)
+        };
+        // What was under way ends with the old future.
+        self.work = Some((Work::Stopping, kill.boxed()));
+    }
+
+    /// Writes PostgreSQL's files, and has it read them if they are others.
+    pub(super) fn configure(&mut self) {
+        let upstream = self.upstream.as_ref().and_then(|name| self.member(name));
+        let files = render(
+            &self.mounted.settings,
+            &self.options,
+            upstream,
+            self.quorum.as_ref(),
+        );
+        match files.write(&self.options) {
+            Ok(true) => {
+                if let Some(postmaster) = &self.postmaster {
+                    postmaster.reload();
+                }
+            }
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "cannot write PostgreSQL's configuration"),
+        }
+    }
+
+    fn look_at_files(&mut self) {
+        match settings::read(&self.options) {
+            Ok(mounted) if mounted != self.mounted => {
+                tracing::info!(settings = mounted.hash, "other settings");
+                self.members.send_replace(mounted.settings.members.clone());
+                self.mounted = mounted;
+                self.refused = None;
+                self.configure();
+            }
+            Ok(_) => self.refused = None,
+            Err(error) => {
+                if self.refused.is_none() {
+                    tracing::error!(%error, "the settings are not taken; the ones before are gone by");
+                }
+                self.refused = Some(error.to_string());
+            }
+        }
+        match certificates::copy(&self.options) {
+            Ok(true) => {
+                tracing::info!("other certificates");
+                if let Some(postmaster) = &self.postmaster {
+                    postmaster.reload();
+                }
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::error!(%error, "the certificates are not taken; the ones before are gone by")
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request) {
+        // Whoever asked may have gone.
+        match request {
+            Request::Plea { plea, answer } => {
+                let granted = self.with(|protocol, situation| protocol.promise(&plea, situation));
+                let _ = answer.send(granted);
+            }
+            Request::Handover { handover, answer } => {
+                tracing::info!(to = handover.to, why = handover.why, "asked to hand over");
+                let granted = self.with(|protocol, situation| {
+                    protocol.asked_to_hand_over(handover.to.as_deref(), situation)
+                });
+                let _ = answer.send(granted);
+            }
+        }
+    }
+
+    /// Makes what every primary has, once for each primary, and again when the owner's password is another.
+    fn prepare(&mut self) {
+        let leads = self.with(|protocol, situation| protocol.role(situation)) == Role::Primary;
+        if !leads {
+            (self.prepared, self.preparing) = (None, None);
+            return;
+        }
+        if self.preparing.is_some() {
+            return;
+        }
+        let password = match std::fs::read_to_string(self.options.password_file()) {
+            Ok(password) => password,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the owner's password");
+                return;
+            }
+        };
+        if self.prepared.as_ref() == Some(&password) {
+            return;
+        }
+        let (options, settings) = (self.options.clone(), self.mounted.settings.clone());
+        self.prepared = Some(password.clone());
+        let prepare = async move {
+            let mut local = Local::new(&options);
+            let outcome = local.prepare(&settings, &password).await;
+            match outcome {
+                // Until then nobody could be rewound to this timeline.
+                Ok(()) => local.checkpoint().await,
+                Err(error) => {
+                    sleep(PAUSE).await;
+                    Err(error)
+                }
+            }
+        };
+        self.preparing = Some(prepare.boxed());
+    }
+
+    fn member(&self, name: &str) -> Option<&Member> {
+        self.mounted
+            .settings
+            .members
+            .iter()
+            .find(|member| member.name == name)
+    }
+}
+
+/// Whether nobody works with the data any more, after an attempt to end all who do.
+async fn is_gone(volume: &Volume) -> bool {
+    match kill_all(volume, KILLED).await {
+        Ok(gone) => gone,
+        Err(error) => {
+            tracing::error!(%error, "cannot tell which processes work with the data");
+            sleep(PAUSE).await;
+            false
+        }
+    }
+}
+
+fn pause(done: Done) -> BoxFuture<'static, Done> {
+    sleep(PAUSE).map(|()| done).boxed()
+}
+
+/// For people.
+fn told(command: &Command) -> String {
+    match command {
+        Command::Wait(what) => format!("waiting for {what}"),
+        Command::Fail(why) => format!("cannot go on: {why}"),
+        Command::Write(why, record) => format!("{why:?} the Lease: {record:?}"),
+        other => format!("{other:?}"),
+    }
+}

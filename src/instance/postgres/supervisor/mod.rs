@@ -1,0 +1,479 @@
+//! The life of the container: sees what there is, asks the protocol what to do, and does it.
+//!
+//! One loop holds all of it and waits for nothing: whatever takes time is a future beside it. So the end of a tenure is never noticed late.
+
+mod act;
+mod senses;
+mod settings;
+mod show;
+mod work;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use self::senses::{Answers, Beats, Labels, Observed, Suspect};
+use self::settings::Mounted;
+use self::work::{Tools, WorkError};
+use super::certificates;
+use super::identity::{Identity, NoRandom};
+use super::lease::{self, LeaseClient, LeaseError, Written, view};
+use super::options::Options;
+use super::peers::Peers;
+use super::pods::PodClient;
+use super::postmaster::Postmaster;
+use super::programs::Programs;
+use super::protocol::{Command, Data, Moment, Peer, Protocol, Seen, Server, Situation, Work, Write};
+use super::record::Quorum;
+use super::server::{self, Request, Shown};
+use super::sql::SqlError;
+use super::tls::Tls;
+use super::volume::{Volume, VolumeError};
+use crate::api::database::agent::{Member, Report};
+use crate::runtime::health;
+
+/// The loop turns at least so often.
+const TICK: Duration = Duration::from_millis(100);
+/// Between two looks at the mounted files.
+const FILES: Duration = Duration::from_secs(1);
+/// Between two attempts at what has to be there before anything else: settings, the volume's lock, PostgreSQL's programs.
+const AGAIN: Duration = Duration::from_secs(1);
+/// PostgreSQL has fallen silent if it has not answered for so long.
+const SILENT: Duration = Duration::from_secs(5);
+/// Requests that wait for an answer.
+const REQUESTS: usize = 16;
+
+/// Why the manager ends without having been asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    /// The port for probes and instances is not to be had.
+    #[error("cannot listen on port {port}: {source}")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no way to the API server.
+    #[error("cannot reach the cluster: {0}")]
+    Cluster(String),
+    /// The system has no random numbers, or no signals.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// The system has no random numbers.
+    #[error(transparent)]
+    NoRandom(#[from] NoRandom),
+}
+
+/// Runs an instance until it is asked to stop, which is when `stop` is done.
+///
+/// # Errors
+/// When it cannot begin at all. What may pass is waited for, and its probes say what that is.
+pub async fn run(
+    options: Options,
+    client: Client,
+    stop: impl Future<Output = ()>,
+) -> Result<(), InstanceError> {
+    let identity = Identity::new(options.uid.as_str())?;
+    // When the kubelet tells of the end of this container, it tells of this number as well. Where there is no such file, others wait for the Lease to run out.
+    if let Err(error) = std::fs::write(&options.termination_log, identity.nonce()) {
+        tracing::warn!(%error, "cannot say in the termination log which process this is");
+    }
+    let tls = Tls::default();
+    let (shown, show) = watch::channel(Shown {
+        report: report_of(&options, &identity),
+        ..Shown::default()
+    });
+    let (ask, requests) = mpsc::channel(REQUESTS);
+    let listener = listen(&options).await?;
+    // All end with this function.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(tls.clone().follow(options.tls.clone()));
+    let desk = tls.clone();
+    tasks.spawn(async move {
+        server::serve(listener, &desk, show, ask, std::future::pending()).await;
+    });
+    let mut stop = std::pin::pin!(stop);
+    let (mounted, tools) = tokio::select! {
+        () = &mut stop => return Ok(()),
+        begun = begin(&options, &shown) => begun,
+    };
+    let mut supervisor = Supervisor::new(
+        options,
+        identity,
+        client,
+        tls,
+        (mounted, tools),
+        (shown, requests),
+        &mut tasks,
+    );
+    supervisor.live(stop).await;
+    Ok(())
+}
+
+async fn listen(options: &Options) -> Result<TcpListener, InstanceError> {
+    let port = options.control_port;
+    let listener = match options.address {
+        Some(address) => TcpListener::bind((address, port)).await,
+        None => health::any(port).await,
+    };
+    listener.map_err(|source| InstanceError::Listen { port, source })
+}
+
+fn report_of(options: &Options, identity: &Identity) -> Report {
+    Report {
+        name: options.name.clone(),
+        identity: identity.to_string(),
+        manager: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Report::default()
+    }
+}
+
+/// Gets hold of what there has to be before anything else.
+async fn begin(options: &Options, shown: &watch::Sender<Shown>) -> (Mounted, Tools) {
+    let mut said = String::new();
+    loop {
+        match prerequisites(options).await {
+            Ok(ready) => return ready,
+            Err(reason) => {
+                if reason != said {
+                    tracing::warn!(reason, "cannot begin yet");
+                    said.clone_from(&reason);
+                }
+                shown.send_modify(|shown| {
+                    shown.made = Instant::now();
+                    shown.report.message = Some(reason.clone());
+                    shown.ready = Err(reason);
+                });
+            }
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+async fn prerequisites(options: &Options) -> Result<(Mounted, Tools), String> {
+    let mounted = settings::read(options).map_err(|error| error.to_string())?;
+    certificates::copy(options).map_err(|error| error.to_string())?;
+    let programs = Programs::find(options, mounted.settings.major)
+        .await
+        .map_err(|error| error.to_string())?;
+    let volume = Volume::lock(options).map_err(|error| error.to_string())?;
+    let tools = Tools {
+        options: options.clone(),
+        programs,
+        volume: Arc::new(volume),
+    };
+    Ok((mounted, tools))
+}
+
+/// How a piece of work ended.
+enum Done {
+    /// PostgreSQL has ended, whatever it was; and what is on the volume then.
+    Stopped(Result<Data, WorkError>),
+    /// What a stop in order begins with.
+    Checkpointed,
+    /// It did not stop in order.
+    Overdue,
+    /// Data was made; and what is on the volume now.
+    Made(Work, Result<(), WorkError>, Result<Data, WorkError>),
+    Promoted(Result<(), WorkError>),
+}
+
+/// What has happened.
+enum Event {
+    Tick,
+    Files,
+    Told,
+    Asked(Request),
+    Ended(io::Result<std::process::ExitStatus>),
+    Worked(Done),
+    Wrote(Write, Instant, Result<Written, LeaseError>),
+    Pleaded(Instant, bool),
+    Prepared(Result<(), SqlError>),
+    AskedToStop,
+}
+
+struct Supervisor {
+    options: Options,
+    tools: Tools,
+    identity: Identity,
+    began: Instant,
+    mounted: Mounted,
+    /// Why the mounted settings are not those that are gone by, if they are not.
+    refused: Option<String>,
+    protocol: Protocol,
+    lease: LeaseClient,
+    seen: watch::Receiver<lease::Seen>,
+    /// When the API server last answered without complaint.
+    api: Option<Instant>,
+    peers: Peers,
+    answers: watch::Receiver<Answers>,
+    observed: watch::Receiver<Observed>,
+    beats: watch::Receiver<Beats>,
+    ended: watch::Receiver<Option<String>>,
+    requests: mpsc::Receiver<Request>,
+    alert: watch::Sender<bool>,
+    members: watch::Sender<Vec<Member>>,
+    start: watch::Sender<Option<u64>>,
+    leads: watch::Sender<bool>,
+    suspect: watch::Sender<Suspect>,
+    labels: watch::Sender<Labels>,
+    shown: watch::Sender<Shown>,
+    postmaster: Option<Postmaster>,
+    starts: u64,
+    data: Data,
+    work: Option<(Work, BoxFuture<'static, Done>)>,
+    /// PostgreSQL is being killed.
+    killing: bool,
+    writing: Option<BoxFuture<'static, (Write, Instant, Result<Written, LeaseError>)>>,
+    pleading: Option<BoxFuture<'static, (Instant, bool)>>,
+    preparing: Option<BoxFuture<'static, Result<(), SqlError>>>,
+    /// Whether the primary has what every primary has, and the owner's password that it was told.
+    prepared: Option<String>,
+    /// What PostgreSQL was configured with.
+    upstream: Option<String>,
+    quorum: Option<Quorum>,
+    said: Command,
+    leave: bool,
+}
+
+impl Supervisor {
+    fn new(
+        options: Options,
+        identity: Identity,
+        client: Client,
+        tls: Tls,
+        (mounted, tools): (Mounted, Tools),
+        (shown, requests): (watch::Sender<Shown>, mpsc::Receiver<Request>),
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
+        let timing = mounted.settings.timing;
+        let limit = Duration::from_millis(timing.renew_deadline_ms / 2);
+        let lease = LeaseClient::new(
+            client.clone(),
+            &options.namespace,
+            &mounted.settings.database,
+            limit,
+        );
+        let pods = PodClient::new(client, &options.namespace, limit);
+        let all = mounted.settings.members.clone();
+        let (alert, alerted) = watch::channel(true);
+        let (members, member) = watch::channel(all);
+        let (others, other) = watch::channel(Vec::new());
+        let (start, started) = watch::channel(None);
+        let (leads, leading) = watch::channel(false);
+        let (suspect, suspected) = watch::channel(None);
+        let (labels, labelled) = watch::channel(Labels::default());
+        let (answer, answers) = watch::channel(Answers::new());
+        let (observe, observed) = watch::channel(Observed::default());
+        let (beat, beats) = watch::channel(Beats::default());
+        let (end, ended) = watch::channel(None);
+        let peers = Peers::on_port(tls, options.control_port);
+        let me = options.name.clone();
+        let mut named = member.clone();
+        tasks.spawn(async move {
+            loop {
+                let all = named.borrow_and_update().clone();
+                others.send_replace(all.into_iter().filter(|member| member.name != me).collect());
+                if named.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+        tasks.spawn(senses::ask_peers(peers.clone(), other, alerted, answer));
+        tasks.spawn(senses::observe(options.clone(), started, member, observe));
+        tasks.spawn(senses::beat(options.clone(), leading, beat));
+        tasks.spawn(senses::look_for_the_end(pods.clone(), suspected, end));
+        tasks.spawn(senses::label(options.clone(), pods, labelled));
+        let follow = lease.clone().follow(Duration::from_millis(timing.retry_ms));
+        tasks.spawn(async move {
+            follow.await;
+        });
+        Self {
+            protocol: Protocol::new(&mounted.settings),
+            seen: lease.subscribe(),
+            began: Instant::now(),
+            refused: None,
+            api: None,
+            postmaster: None,
+            starts: 0,
+            data: Data::Unreadable("the volume was not looked at yet".to_owned()),
+            work: None,
+            killing: false,
+            writing: None,
+            pleading: None,
+            preparing: None,
+            prepared: None,
+            upstream: None,
+            quorum: None,
+            said: Command::Wait(String::new()),
+            leave: false,
+            options,
+            tools,
+            identity,
+            mounted,
+            lease,
+            peers,
+            answers,
+            observed,
+            beats,
+            ended,
+            requests,
+            alert,
+            members,
+            start,
+            leads,
+            suspect,
+            labels,
+            shown,
+        }
+    }
+
+    async fn live(&mut self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        let (mut ticks, mut files) = (interval(TICK), interval(FILES));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        files.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // What an earlier process of this pod has left is ended before anything is begun.
+        self.kill();
+        let mut told_to_stop = false;
+        while !self.leave {
+            let event = tokio::select! {
+                () = &mut stop, if !told_to_stop => Event::AskedToStop,
+                _ = ticks.tick() => Event::Tick,
+                _ = files.tick() => Event::Files,
+                _ = self.seen.changed() => Event::Told,
+                _ = self.answers.changed() => Event::Told,
+                _ = self.observed.changed() => Event::Told,
+                _ = self.ended.changed() => Event::Told,
+                Some(request) = self.requests.recv() => Event::Asked(request),
+                status = end_of(&mut self.postmaster) => Event::Ended(status),
+                done = work_of(&mut self.work) => Event::Worked(done),
+                (why, sent, outcome) = maybe(&mut self.writing) => Event::Wrote(why, sent, outcome),
+                (sent, granted) = maybe(&mut self.pleading) => Event::Pleaded(sent, granted),
+                outcome = maybe(&mut self.preparing) => Event::Prepared(outcome),
+            };
+            if matches!(event, Event::AskedToStop) {
+                told_to_stop = true;
+                tracing::info!("asked to stop");
+                self.protocol.asked_to_stop();
+            }
+            self.take(event);
+            let command = self.with(|protocol, situation| protocol.step(situation));
+            self.carry_out(command);
+            self.tell();
+        }
+    }
+
+    /// Asks the protocol something, with all that is known now.
+    fn with<T>(&mut self, ask: impl FnOnce(&mut Protocol, &Situation<'_>) -> T) -> T {
+        let mut protocol = std::mem::take(&mut self.protocol);
+        let now = Instant::now();
+        let moment = |at: Instant| at.saturating_duration_since(self.began);
+        let (server, looked) = self.server(now);
+        let lease = self.lease_seen();
+        let identity = self.identity.to_string();
+        let peers = self.answers.borrow().iter().map(|(name, (report, asked))| {
+            let peer = Peer {
+                report: report.clone(),
+                asked: moment(*asked),
+            };
+            (name.clone(), peer)
+        });
+        let peers = peers.collect();
+        let canary = match self.prepared {
+            Some(_) => self.beats.borrow().alive,
+            None => self.observed.borrow().running.as_ref().map(|(_, asked)| *asked),
+        };
+        let situation = Situation {
+            now: moment(now),
+            me: &self.options.name,
+            identity: &identity,
+            settings: &self.mounted.settings,
+            lease: lease.as_ref(),
+            api: self.api.map(moment),
+            data: &self.data,
+            server: &server,
+            peers: &peers,
+            canary: canary.map(moment),
+            looked: looked.map(moment).unwrap_or_default(),
+            writing: self.writing.is_some(),
+            pleading: self.pleading.is_some(),
+            work: self.work.as_ref().map(|(work, _)| *work),
+        };
+        let outcome = ask(&mut protocol, &situation);
+        self.protocol = protocol;
+        outcome
+    }
+
+    /// What PostgreSQL is doing, and when it last said so.
+    fn server(&self, now: Instant) -> (Server, Option<Instant>) {
+        if self.postmaster.is_none() {
+            return (Server::Stopped, Some(now));
+        }
+        let observed = self.observed.borrow();
+        match &observed.running {
+            Some((running, asked)) if observed.start == self.starts => {
+                let server = if now.saturating_duration_since(*asked) > SILENT {
+                    Server::Silent
+                } else {
+                    Server::Running(running.clone())
+                };
+                (server, Some(*asked))
+            }
+            _ => (Server::Starting, None),
+        }
+    }
+
+    fn lease_seen(&self) -> Option<Seen> {
+        let seen = self.seen.borrow();
+        let view = view(seen.lease.as_ref()?);
+        let since = seen.unchanged_since?.saturating_duration_since(self.began);
+        let ended = !view.holder.is_empty() && self.ended.borrow().as_ref() == Some(&view.holder);
+        Some(Seen {
+            holder: view.holder,
+            record: view.record,
+            transitions: view.transitions,
+            since,
+            ended,
+        })
+    }
+
+    fn now(&self) -> Moment {
+        self.began.elapsed()
+    }
+}
+
+/// What is being worked on, once it is done.
+async fn work_of(work: &mut Option<(Work, BoxFuture<'static, Done>)>) -> Done {
+    let Some((_, future)) = work else {
+        return std::future::pending().await;
+    };
+    let done = future.await;
+    *work = None;
+    done
+}
+
+/// What a future brings, if there is one; it is done then.
+async fn maybe<T>(slot: &mut Option<BoxFuture<'static, T>>) -> T {
+    let Some(future) = slot else {
+        return std::future::pending().await;
+    };
+    let outcome = future.await;
+    *slot = None;
+    outcome
+}
+
+async fn end_of(postmaster: &mut Option<Postmaster>) -> io::Result<std::process::ExitStatus> {
+    match postmaster {
+        Some(postmaster) => postmaster.wait().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,229 @@
+//! What is looked at all the time, each by a task of its own: nothing that hangs keeps another from being seen.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use super::super::canary::{Beat, Canary};
+use super::super::identity::Identity;
+use super::super::options::Options;
+use super::super::peers::Peers;
+use super::super::pods::{PodClient, ended};
+use super::super::protocol::Running;
+use super::super::sql::Local;
+use crate::api::database::agent::{Member, Report, Role};
+
+/// Between two looks while nothing is wrong.
+const CALM: Duration = Duration::from_secs(1);
+/// Between two looks while the Lease is free, or might be.
+const ALERT: Duration = Duration::from_millis(200);
+/// Between two looks at PostgreSQL.
+const LOOK: Duration = Duration::from_millis(250);
+/// Between two writes of a primary's own.
+const BEAT: Duration = Duration::from_secs(1);
+/// Between two attempts to label pods, and, once they are labelled, between two looks at whether they still are.
+const LABEL: Duration = Duration::from_secs(1);
+const LABELLED: Duration = Duration::from_secs(30);
+/// How long labelling one pod may take.
+const LABELLING: Duration = Duration::from_secs(3);
+
+/// What an instance said of itself, and when it was asked.
+pub(super) type Answers = BTreeMap<String, (Report, Instant)>;
+
+/// Asks the others, more often while `alert` says so. What an instance said last stays until it says something else.
+pub(super) async fn ask_peers(
+    peers: Peers,
+    members: watch::Receiver<Vec<Member>>,
+    mut alert: watch::Receiver<bool>,
+    told: watch::Sender<Answers>,
+) {
+    loop {
+        let others = members.borrow().clone();
+        for (name, answer) in peers.survey(&others).await {
+            match answer {
+                Ok(answer) => told.send_modify(|told| drop(told.insert(name, answer))),
+                Err(error) => tracing::debug!(peer = name, %error, "an instance does not answer"),
+            }
+        }
+        told.send_modify(|told| told.retain(|name, _| others.iter().any(|other| other.name == *name)));
+        let pause = if *alert.borrow_and_update() { ALERT } else { CALM };
+        tokio::select! {
+            () = sleep(pause) => {}
+            changed = alert.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// What PostgreSQL said last: of which start, and when it was asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Observed {
+    pub(super) start: u64,
+    pub(super) running: Option<(Running, Instant)>,
+}
+
+/// Asks the local PostgreSQL, while there is one: `start` counts its starts, and is none while it is stopped.
+pub(super) async fn observe(
+    options: Options,
+    mut start: watch::Receiver<Option<u64>>,
+    members: watch::Receiver<Vec<Member>>,
+    told: watch::Sender<Observed>,
+) {
+    let mut local = Local::new(&options);
+    loop {
+        let Some(number) = *start.borrow_and_update() else {
+            local = Local::new(&options);
+            if start.changed().await.is_err() {
+                return;
+            }
+            continue;
+        };
+        let all = members.borrow().clone();
+        let asked = Instant::now();
+        tokio::select! {
+            answer = local.observe(&all) => match answer {
+                Ok(running) => told.send_modify(|told| *told = Observed { start: number, running: Some((running, asked)) }),
+                Err(error) => tracing::debug!(%error, "PostgreSQL does not answer"),
+            },
+            changed = start.changed() => {
+                if changed.is_err() { return }
+                continue;
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// What came of the writes of a primary's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beats {
+    pub(super) committed: Option<Instant>,
+    /// Committed, or at least answered.
+    pub(super) alive: Option<Instant>,
+}
+
+/// Writes as long as `leads` says that this is a primary.
+pub(super) async fn beat(options: Options, mut leads: watch::Receiver<bool>, told: watch::Sender<Beats>) {
+    let mut canary = Canary::new(&options);
+    let mut ticks = interval(BEAT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        if !*leads.borrow_and_update() {
+            told.send_replace(Beats::default());
+            canary = Canary::new(&options);
+            if leads.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        ticks.tick().await;
+        let now = Instant::now();
+        match canary.beat().await {
+            Beat::Committed => told.send_modify(|beats| {
+                *beats = Beats {
+                    committed: Some(now),
+                    alive: Some(now),
+                }
+            }),
+            Beat::Answered { code, message } => {
+                tracing::warn!(code, message, "a write of our own was refused");
+                told.send_modify(|beats| beats.alive = Some(now));
+            }
+            Beat::Silent(reason) => tracing::warn!(reason, "a write of our own was not answered"),
+        }
+    }
+}
+
+/// Whom to look for: the pod that should have the holder of the Lease in it.
+pub(super) type Suspect = Option<(String, Identity)>;
+
+/// Looks whether the kubelet says that the suspect's container has ended; says whose has.
+pub(super) async fn look_for_the_end(
+    pods: PodClient,
+    mut suspect: watch::Receiver<Suspect>,
+    told: watch::Sender<Option<String>>,
+) {
+    loop {
+        let Some((name, identity)) = suspect.borrow_and_update().clone() else {
+            if suspect.changed().await.is_err() {
+                return;
+            }
+            continue;
+        };
+        match pods.read(&name).await {
+            Ok(Some(pod)) if ended(&pod, &identity) => {
+                told.send_replace(Some(identity.to_string()));
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(pod = name, %error, "cannot look at the pod of the Lease's holder"),
+        }
+        tokio::select! {
+            () = sleep(ALERT) => {}
+            changed = suspect.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// What the labels of pods are to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Labels {
+    pub(super) role: Role,
+    /// The names of the other instances, which are not primaries if this one is.
+    pub(super) others: Vec<String>,
+}
+
+/// Has the labels of pods say what they are to say: of this instance its role, and of the others, if this is the primary, that they are not.
+pub(super) async fn label(options: Options, pods: PodClient, mut wanted: watch::Receiver<Labels>) {
+    loop {
+        let labels = wanted.borrow_and_update().clone();
+        let mut done = true;
+        if labels.role == Role::Primary {
+            // First of all: nobody is to be led to the one before.
+            let each = labels.others.iter().map(|other| unlabel(&pods, other));
+            done = futures::future::join_all(each).await.into_iter().all(|done| done);
+        }
+        done &= within(
+            &options.name,
+            pods.set_role(&options.name, Some(&options.uid), labels.role),
+        )
+        .await;
+        tokio::select! {
+            () = sleep(if done { LABELLED } else { LABEL }) => {}
+            changed = wanted.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Takes the label of a primary off another instance's pod. That of a replica is its own business.
+async fn unlabel(pods: &PodClient, name: &str) -> bool {
+    let unlabel = async {
+        let Some(pod) = pods.read(name).await? else {
+            return Ok(());
+        };
+        let labels = pod.metadata.labels.unwrap_or_default();
+        let leads = labels
+            .get(crate::api::database::agent::ROLE_LABEL)
+            .is_some_and(|role| role == "primary");
+        if leads {
+            pods.set_role(name, pod.metadata.uid.as_deref(), Role::None)
+                .await?;
+        }
+        Ok::<_, super::super::pods::PodError>(())
+    };
+    within(name, unlabel).await
+}
+
+async fn within<T, E: std::fmt::Display>(name: &str, labelling: impl Future<Output = Result<T, E>>) -> bool {
+    match timeout(LABELLING, labelling).await {
+        Ok(Ok(_)) => true,
+        Ok(Err(error)) => {
+            tracing::warn!(pod = name, %error, "cannot label the pod");
+            false
+        }
+        Err(_) => {
+            tracing::warn!(pod = name, "cannot label the pod in time");
+            false
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The settings as they are mounted, and the certificates beside them.
+
+use std::io;
+
+use super::super::options::Options;
+use crate::api::database::agent::{Settings, settings_hash};
+
+/// The settings, and what names them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Mounted {
+    pub(super) settings: Settings,
+    pub(super) hash: String,
+}
+
+/// Why the settings are of no use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error("cannot read {path}: {source}")]
+    Read { path: String, source: io::Error },
+    #[error("{path} is not what an operator writes: {source}")]
+    Malformed { path: String, source: serde_json::Error },
+    #[error("{path} names no instance '{name}'; it names {members}")]
+    NotAMember {
+        path: String,
+        name: String,
+        members: String,
+    },
+}
+
+/// Reads them.
+pub(super) fn read(options: &Options) -> Result<Mounted, SettingsError> {
+    let file = options.settings_file();
+    let path = file.display().to_string();
+    let text = std::fs::read(&file).map_err(|source| SettingsError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let settings: Settings = serde_json::from_slice(&text).map_err(|source| SettingsError::Malformed {
+        path: path.clone(),
+        source,
+    })?;
+    if !settings.members.iter().any(|member| member.name == options.name) {
+        let members: Vec<_> = settings
+            .members
+            .iter()
+            .map(|member| member.name.as_str())
+            .collect();
+        return Err(SettingsError::NotAMember {
+            path,
+            name: options.name.clone(),
+            members: members.join(", "),
+        });
+    }
+    Ok(Mounted {
+        hash: settings_hash(&text),
+        settings,
+    })
+}

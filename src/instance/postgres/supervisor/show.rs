@@ -1,0 +1,159 @@
+//! What the instance says of itself.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::lease::view;
+use super::super::protocol::{Command, Data, Server, Work};
+use super::super::server::Shown;
+use super::senses::Labels;
+use super::{Supervisor, report_of};
+use crate::api::database::agent::{Report, Role, State};
+use crate::instance::postgres::identity::Identity;
+
+/// A primary is ready while a write of its own was answered so long ago at most.
+const ALIVE: Duration = Duration::from_secs(5);
+
+impl Supervisor {
+    /// Tells the others, and the tasks beside the loop, how things are now.
+    pub(super) fn tell(&mut self) {
+        let now = Instant::now();
+        let role = self.with(|protocol, situation| protocol.role(situation));
+        let (server, _) = self.server(now);
+        let report = self.report(role, &server, now);
+        let ready = self.readiness(role, &server, now);
+        let others = self
+            .mounted
+            .settings
+            .members
+            .iter()
+            .map(|member| member.name.clone());
+        let others = others.filter(|name| *name != self.options.name).collect();
+        set(&self.labels, Labels { role, others });
+        set(
+            &self.leads,
+            role == Role::Primary && self.prepared.is_some() && self.preparing.is_none(),
+        );
+        self.keep_watch(&server, now);
+        self.shown.send_replace(Shown {
+            report,
+            made: now,
+            alive: Ok(()),
+            ready,
+        });
+    }
+
+    /// Looks more closely while the holder of the Lease may be gone.
+    fn keep_watch(&self, server: &Server, now: Instant) {
+        let seen = self.seen.borrow();
+        let view = seen.lease.as_ref().map(view).unwrap_or_default();
+        let age = seen
+            .unchanged_since
+            .map(|since| now.saturating_duration_since(since));
+        let retry = Duration::from_millis(self.mounted.settings.timing.retry_ms);
+        let late = age.is_none_or(|age| age > retry * 2) || view.holder.is_empty();
+        let detached = matches!(server, Server::Running(running) if !running.primary && !running.streaming);
+        let ours = view.holder == self.identity.to_string();
+        set(&self.alert, (late || detached) && !ours);
+        let primary = view
+            .record
+            .map(|record| record.primary)
+            .filter(|primary| !primary.is_empty());
+        let holder: Option<Identity> = view.holder.parse().ok();
+        let suspect = primary.zip(holder).filter(|_| (late || detached) && !ours);
+        set(&self.suspect, suspect);
+    }
+
+    fn report(&self, role: Role, server: &Server, now: Instant) -> Report {
+        let ms =
+            |at: Instant| u64::try_from(now.saturating_duration_since(at).as_millis()).unwrap_or(u64::MAX);
+        let mut report = Report {
+            role,
+            state: self.state(role, server),
+            message: self.message(),
+            api_ms: self.api.map(ms),
+            settings: Some(self.mounted.hash.clone()),
+            refused: self.refused.clone(),
+            ..report_of(&self.options, &self.identity)
+        };
+        match (server, &self.data) {
+            (Server::Running(running), _) => {
+                report.system_identifier = Some(running.system_identifier.clone());
+                report.led = running.primary;
+                report.timeline = Some(running.timeline);
+                (report.received, report.replayed) = (Some(running.received), Some(running.replayed));
+                report.streaming = running.streaming;
+                report.standbys.clone_from(&running.standbys);
+                report.version = Some(self.tools.programs.version.clone());
+            }
+            (_, Data::Present(stored)) => {
+                report.system_identifier = Some(stored.system_identifier.clone());
+                report.led = !stored.standby;
+                report.timeline = Some(stored.timeline);
+            }
+            _ => {}
+        }
+        if role == Role::Primary {
+            report.wrote_ms = self.beats.borrow().committed.map(ms);
+        }
+        report
+    }
+
+    fn state(&self, role: Role, server: &Server) -> State {
+        if let Command::Fail(_) = self.said {
+            return State::Failed;
+        }
+        match self.work.as_ref().map(|(work, _)| *work) {
+            Some(Work::Initialising) => return State::Initialising,
+            Some(Work::Joining) => return State::Joining,
+            Some(Work::Rewinding) => return State::Rewinding,
+            Some(Work::Promoting) => return State::Promoting,
+            Some(Work::Stopping) => return State::Stopping,
+            Some(Work::Other) | None => {}
+        }
+        match server {
+            Server::Stopped => State::Waiting,
+            Server::Starting => State::Starting,
+            Server::Silent => State::Detached,
+            Server::Running(_) if role == Role::Primary => State::Leading,
+            Server::Running(running) if running.streaming => State::Streaming,
+            Server::Running(_) => State::Detached,
+        }
+    }
+
+    fn message(&self) -> Option<String> {
+        match &self.said {
+            Command::Wait(what) => Some(format!("waiting for {what}")),
+            Command::Fail(why) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
+    fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {
+        match (role, server) {
+            (Role::Primary, _) => {
+                let alive = self.beats.borrow().alive;
+                let recent = alive.is_some_and(|alive| now.saturating_duration_since(alive) < ALIVE);
+                if recent {
+                    Ok(())
+                } else {
+                    Err("PostgreSQL answers no write".to_owned())
+                }
+            }
+            (Role::Replica, Server::Running(_)) => Ok(()),
+            (..) => Err(self
+                .message()
+                .unwrap_or_else(|| "the instance has no role".to_owned())),
+        }
+    }
+}
+
+/// Sends only what is new.
+fn set<T: PartialEq>(sender: &tokio::sync::watch::Sender<T>, value: T) {
+    sender.send_if_modified(|before| {
+        let changed = *before != value;
+        *before = value;
+        changed
+    });
+}

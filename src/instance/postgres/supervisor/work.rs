@@ -1,0 +1,170 @@
+//! What takes long. Each is a future that can be dropped at any moment: what it has started ends then, and what it leaves is of no use, or as good as done.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::super::history::{placeholder_history, remove_placeholders};
+use super::super::options::Options;
+use super::super::program::ProgramError;
+use super::super::programs::Programs;
+use super::super::protocol::Data;
+use super::super::record::Quorum;
+use super::super::sql::{Local, SqlError};
+use super::super::volume::{Volume, VolumeError};
+use crate::api::database::agent::Settings;
+
+/// How long a promotion may take before it counts as failed; the protocol gives up on its own then.
+const PROMOTION: Duration = Duration::from_secs(60);
+/// How long a checkpoint before a stop may take: it only shortens the stop.
+const CHECKPOINT: Duration = Duration::from_secs(20);
+/// How long it may take to read its configuration.
+const CONFIGURED: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What work is done with. Clones share the volume's lock.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    pub(super) options: Options,
+    pub(super) programs: Programs,
+    pub(super) volume: Arc<Volume>,
+}
+
+/// Why work brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorkError {
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    #[error(transparent)]
+    Sql(#[from] SqlError),
+    #[error(transparent)]
+    Files(#[from] std::io::Error),
+    #[error("PostgreSQL has not read its configuration {} s after it was told to", .0.as_secs())]
+    NotConfigured(Duration),
+    #[error("PostgreSQL is not the primary {} s after it was told to become it", .0.as_secs())]
+    NotPromoted(Duration),
+}
+
+impl Tools {
+    /// What is on the volume.
+    pub(super) async fn inspect(&self) -> Result<Data, WorkError> {
+        Ok(self.volume.data(&self.programs.bin, self.programs.major).await?)
+    }
+
+    /// Makes the first data.
+    pub(super) async fn initialise(&self) -> Result<(), WorkError> {
+        self.make("initdb", self.programs.initdb(&self.options, &self.volume))
+            .await
+    }
+
+    /// Copies another instance's data. What there was stays aside until the copy is of use.
+    pub(super) async fn join(&self, host: &str) -> Result<(), WorkError> {
+        self.make(
+            "base backup",
+            self.programs.base_backup(&self.options, &self.volume, host),
+        )
+        .await
+    }
+
+    async fn make(
+        &self,
+        what: &str,
+        make: impl Future<Output = Result<(), ProgramError>>,
+    ) -> Result<(), WorkError> {
+        // An unfinished copy is of no use to anybody, and would only fill the volume.
+        if self.options.unfinished().exists() {
+            remove(&self.options.data()).await?;
+        }
+        self.volume.put_aside()?;
+        self.volume.begin(what)?;
+        make.await?;
+        self.volume.finish()?;
+        Ok(())
+    }
+
+    /// Goes back to where this data and another instance's parted.
+    pub(super) async fn rewind(&self, host: &str) -> Result<(), WorkError> {
+        self.volume.clean()?;
+        self.volume.begin("rewind")?;
+        match self.programs.rewind(&self.options, &self.volume, host).await {
+            Ok(()) => {}
+            // It never got as far as to change anything.
+            Err(error @ ProgramError::Failed { .. }) if is_unreachable(&error) => {
+                self.volume.finish()?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.volume.finish()?;
+        Ok(())
+    }
+
+    /// Has the running replica become the primary, on a timeline after `after`.
+    pub(super) async fn promote(
+        &self,
+        timeline: u32,
+        after: u32,
+        settings: &Settings,
+        quorum: Option<Quorum>,
+    ) -> Result<(), WorkError> {
+        let mut local = Local::new(&self.options);
+        // Its first commit must wait already.
+        let deadline = Instant::now() + CONFIGURED;
+        while local.observe(&settings.members).await?.quorum != quorum {
+            if Instant::now() >= deadline {
+                return Err(WorkError::NotConfigured(CONFIGURED));
+            }
+            sleep(LOOK).await;
+        }
+        placeholder_history(&self.options, timeline, after)?;
+        local.promote().await?;
+        let deadline = Instant::now() + PROMOTION;
+        while Instant::now() < deadline {
+            if local
+                .observe(&settings.members)
+                .await
+                .is_ok_and(|running| running.primary)
+            {
+                return Ok(());
+            }
+            sleep(LOOK).await;
+        }
+        Err(WorkError::NotPromoted(PROMOTION))
+    }
+
+    /// Writes what would have to be written while PostgreSQL stops.
+    pub(super) async fn checkpoint(&self) {
+        let mut local = Local::new(&self.options);
+        match timeout(CHECKPOINT, local.checkpoint()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::info!(%error, "stopping without a checkpoint"),
+            Err(_) => tracing::info!("stopping before a checkpoint is written"),
+        }
+    }
+
+    /// Takes away what an interrupted promotion has left, with which PostgreSQL would not start.
+    pub(super) fn clean(&self, timeline: u32) -> Result<(), WorkError> {
+        self.volume.clean()?;
+        remove_placeholders(&self.options, timeline)?;
+        Ok(())
+    }
+}
+
+async fn remove(folder: &Path) -> std::io::Result<()> {
+    match tokio::fs::remove_dir_all(folder).await {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a program failed since it did not get hold of the other PostgreSQL.
+fn is_unreachable(error: &ProgramError) -> bool {
+    let ProgramError::Failed { said, .. } = error else {
+        return false;
+    };
+    said.contains("connection to server at") || said.contains("could not connect to server")
+}
