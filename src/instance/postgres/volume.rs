@@ -292,7 +292,8 @@ mod tests {
         let first = Volume::lock(&options).unwrap();
         let mut command = Command::new("sh");
         command
-            .args(["-c", "sleep 60 & wait"])
+            // A shell gives what it starts in the background another standard input, which PostgreSQL does not.
+            .args(["-c", "exec 3<&0; sleep 60 <&3 & wait"])
             .stdin(first.hold().unwrap())
             .process_group(0)
             .kill_on_drop(true);
@@ -305,6 +306,9 @@ mod tests {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
+        while first.holders().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         drop(first);
         assert!(matches!(Volume::lock(&options), Err(VolumeError::Held(_))));
         child.kill().await.unwrap();
