@@ -7,3 +7,19 @@ pub mod install;
 pub mod nginx;
 pub mod orphans;
 pub mod postgres;
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use tokio::net::TcpListener;
+
+/// Listens on every address, IPv6 included where the kernel knows it.
+///
+/// # Errors
+/// When the port is taken.
+pub(crate) async fn listen(port: u16) -> io::Result<TcpListener> {
+    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
+        Ok(listener) => Ok(listener),
+        Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
+    }
+}

@@ -8,7 +8,6 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -28,17 +27,6 @@ use crate::api::my_proxy::agent::{self, Report};
 struct Probes {
     options: Arc<Options>,
     state: watch::Receiver<State>,
-}
-
-/// Listens on every address, IPv6 included where the kernel knows it.
-///
-/// # Errors
-/// When the port is taken.
-pub async fn listen(port: u16) -> io::Result<TcpListener> {
-    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
-        Ok(listener) => Ok(listener),
-        Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
-    }
 }
 
 /// Answers until it is aborted.

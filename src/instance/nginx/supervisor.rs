@@ -20,6 +20,7 @@ use super::machine::Machine;
 use super::process::{Nginx, serves};
 use super::state::State;
 use super::{Options, probes};
+use crate::instance::listen;
 use crate::instance::orphans::Orphans;
 
 /// How long nginx has to end after a plain request to, before it is killed.
@@ -64,7 +65,7 @@ pub async fn run(options: Options) -> Result<u8, AgentError> {
     drain(&options, false)?;
     let options = Arc::new(options);
     let (state, seen) = watch::channel(State::default());
-    let listener = probes::listen(options.probe_port).await;
+    let listener = listen(options.probe_port).await;
     let listener: TcpListener = listener.map_err(|source| AgentError::Listen {
         port: options.probe_port,
         source,

@@ -19,11 +19,13 @@ const CHANGE: Duration = Duration::from_secs(60);
 /// How long a checkpoint may take.
 const CHECKPOINT: Duration = Duration::from_secs(10 * 60);
 
-/// One row on itself. A replica's timeline is that of what it receives, or the latest that the control file knows of: that is written as replay goes on.
+/// One row on itself. A replica's timeline is that of what it receives, or the latest of which it has ever received a segment: the control file may lag
+/// behind that, and who is on a later timeline has more than who is not.
 const SELF: &str = "SELECT r, \
     (SELECT system_identifier FROM pg_control_system()), \
     CASE WHEN r THEN greatest((SELECT received_tli FROM pg_stat_get_wal_receiver()), \
-            (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT min_recovery_end_timeline FROM pg_control_recovery())) \
+            (SELECT timeline_id FROM pg_control_checkpoint()), (SELECT min_recovery_end_timeline FROM pg_control_recovery()), \
+            (SELECT max(('x' || substr(name, 1, 8))::bit(32)::int) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$')) \
         ELSE ('x' || substr(pg_walfile_name(pg_current_wal_flush_lsn()), 1, 8))::bit(32)::int END, \
     CASE WHEN r THEN greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) ELSE pg_current_wal_flush_lsn() END, \
     CASE WHEN r THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, \

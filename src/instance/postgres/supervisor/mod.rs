@@ -30,14 +30,13 @@ use super::peers::Peers;
 use super::pods::PodClient;
 use super::postmaster::Postmaster;
 use super::programs::Programs;
-use super::protocol::{Command, Data, Moment, Peer, Protocol, Seen, Server, Situation, Work, Write};
+use super::protocol::{Command, Data, Peer, Protocol, Seen, Server, Situation, Work, Write};
 use super::record::Quorum;
 use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
-use super::volume::{Volume, VolumeError};
+use super::volume::Volume;
 use crate::api::database::agent::{Member, Report};
-use crate::runtime::health;
 
 /// The loop turns at least so often.
 const TICK: Duration = Duration::from_millis(100);
@@ -95,7 +94,10 @@ pub async fn run(
     let listener = listen(&options).await?;
     // All end with this function.
     let mut tasks = JoinSet::new();
-    tasks.spawn(tls.clone().follow(options.tls.clone()));
+    let follow = tls.clone().follow(options.tls.clone());
+    tasks.spawn(async move {
+        follow.await;
+    });
     let desk = tls.clone();
     tasks.spawn(async move {
         server::serve(listener, &desk, show, ask, std::future::pending()).await;
@@ -122,7 +124,7 @@ async fn listen(options: &Options) -> Result<TcpListener, InstanceError> {
     let port = options.control_port;
     let listener = match options.address {
         Some(address) => TcpListener::bind((address, port)).await,
-        None => health::any(port).await,
+        None => super::super::listen(port).await,
     };
     listener.map_err(|source| InstanceError::Listen { port, source })
 }
@@ -380,12 +382,10 @@ impl Supervisor {
         let (server, looked) = self.server(now);
         let lease = self.lease_seen();
         let identity = self.identity.to_string();
-        let peers = self.answers.borrow().iter().map(|(name, (report, asked))| {
-            let peer = Peer {
-                report: report.clone(),
-                asked: moment(*asked),
-            };
-            (name.clone(), peer)
+        let answers = self.answers.borrow().clone();
+        let peers = answers.into_iter().map(|(name, (report, asked))| {
+            let asked = moment(asked);
+            (name, Peer { report, asked })
         });
         let peers = peers.collect();
         let canary = match self.prepared {
@@ -444,10 +444,6 @@ impl Supervisor {
             since,
             ended,
         })
-    }
-
-    fn now(&self) -> Moment {
-        self.began.elapsed()
     }
 }
 

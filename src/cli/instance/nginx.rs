@@ -1,37 +1,17 @@
-//! `roadstead instance`: Run inside an operand's container.
+//! `roadstead instance nginx`: Supervise nginx.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Subcommand;
-
+use super::fail;
 use crate::api::my_proxy::agent::{self, MAX_REASON, REFUSED, shorten};
-use crate::instance::install::install;
 use crate::instance::nginx::check::{CheckError, check_once};
 use crate::instance::nginx::{Options, Timing, supervisor};
 use crate::telemetry::logs::{self, Format, LogLevel};
 
-/// Run inside an operand's container.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Copy this program to DIR/roadstead, for the containers that run it from there.
-    Install {
-        /// The folder, which exists.
-        dir: PathBuf,
-    },
-    /// Supervise nginx: check, drain, reload, graceful stop.
-    Nginx(Nginx),
-}
-
-#[derive(Debug, clap::Args)]
-struct Nginx {
+pub(super) struct Nginx {
     /// Run `nginx -t` once on the mounted configuration and exit: 0 if nginx accepts it, 3 if it refuses it, 1 if it cannot be checked.
     #[arg(long)]
     check: bool,
@@ -79,18 +59,8 @@ struct Nginx {
     termination_log: PathBuf,
 }
 
-/// Runs the subcommand; its exit code is the container's.
-pub fn main(args: Args) -> ExitCode {
-    match args.command {
-        Command::Install { dir } => match install(&dir) {
-            Ok(_) => ExitCode::SUCCESS,
-            Err(error) => fail(&format!("cannot install into {}: {error}", dir.display())),
-        },
-        Command::Nginx(nginx) => run(nginx),
-    }
-}
-
-fn run(args: Nginx) -> ExitCode {
+/// Runs it; the exit code is the container's.
+pub(super) fn run(args: Nginx) -> ExitCode {
     if let Err(error) = logs::init(Format::Json, LogLevel::default(), None) {
         return fail(&error.to_string());
     }
@@ -128,11 +98,6 @@ fn run(args: Nginx) -> ExitCode {
             ExitCode::from(code)
         }
     }
-}
-
-fn fail(message: &str) -> ExitCode {
-    eprintln!("roadstead: {message}");
-    ExitCode::FAILURE
 }
 
 impl From<Nginx> for Options {

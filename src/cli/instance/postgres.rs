@@ -1,0 +1,109 @@
+//! `roadstead instance postgres`: Supervise PostgreSQL.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use kube::{Client, Config};
+
+use super::fail;
+use crate::api::database::agent;
+use crate::instance::postgres::options::Options;
+use crate::instance::postgres::supervisor;
+use crate::runtime::signals;
+use crate::telemetry::logs::{self, Format, LogLevel};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Postgres {
+    /// The pod's name.
+    #[arg(long, env = "POD_NAME")]
+    name: String,
+    /// The pod's namespace.
+    #[arg(long, env = "POD_NAMESPACE")]
+    namespace: String,
+    /// The pod's UID.
+    #[arg(long, env = "POD_UID")]
+    uid: String,
+    /// The folder that holds instance.json.
+    #[arg(long, default_value = "/etc/roadstead/postgres")]
+    settings: PathBuf,
+    /// The folder that holds ca.crt, tls.crt and tls.key.
+    #[arg(long, default_value = "/etc/roadstead/tls")]
+    tls: PathBuf,
+    /// The folder that holds username and password of the owner.
+    #[arg(long, default_value = "/etc/roadstead/credentials")]
+    credentials: PathBuf,
+    /// Where the volume is mounted.
+    #[arg(long, default_value = "/var/lib/roadstead")]
+    volume: PathBuf,
+    /// A private folder for configuration, copies of certificates and the socket, best in memory.
+    #[arg(long, default_value = "/run/roadstead")]
+    run: PathBuf,
+    /// The folder with PostgreSQL's programs. Without it: looked for on PATH and where distributions put them.
+    #[arg(long)]
+    bin: Option<PathBuf>,
+    /// The address to listen on. Without it: all.
+    #[arg(long)]
+    address: Option<IpAddr>,
+    /// PostgreSQL's port.
+    #[arg(long, default_value_t = agent::POSTGRES_PORT)]
+    port: u16,
+    /// The port of probes, metrics, and what instances ask each other.
+    #[arg(long, default_value_t = agent::PORT)]
+    control_port: u16,
+    /// The number of the user under which PostgreSQL runs. Without it: this program's own, which must not be root.
+    #[arg(long, value_name = "UID")]
+    user: Option<u32>,
+    /// Where it is written which process this is, for the kubelet.
+    #[arg(long, default_value = "/dev/termination-log")]
+    termination_log: PathBuf,
+}
+
+impl From<Postgres> for Options {
+    fn from(args: Postgres) -> Self {
+        Self {
+            name: args.name,
+            namespace: args.namespace,
+            uid: args.uid,
+            settings: args.settings,
+            tls: args.tls,
+            credentials: args.credentials,
+            volume: args.volume,
+            run: args.run,
+            bin: args.bin,
+            address: args.address,
+            port: args.port,
+            control_port: args.control_port,
+            termination_log: args.termination_log,
+            user: args.user,
+        }
+    }
+}
+
+/// Runs it; the exit code is the container's.
+pub(super) fn run(args: Postgres) -> ExitCode {
+    if let Err(error) = logs::init(Format::Json, LogLevel::default(), None) {
+        return fail(&error.to_string());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("cannot start: {error}")),
+    };
+    match runtime.block_on(live(args.into())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+async fn live(options: Options) -> Result<(), Box<dyn std::error::Error>> {
+    let stop = signals::shutdown()?;
+    let mut config = Config::infer().await?;
+    // Whoever asks knows how long it may take, and whether it is worth asking again.
+    config.default_retry = false;
+    let client = Client::try_from(config)?;
+    Ok(supervisor::run(options, client, stop).await?)
+}
