@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::pair::{Pair, PairError};
 use super::served::{Certificates, Served, Trust};
 use super::told::Told;
+use crate::pki::{Pair, PairError};
 
 /// Where OLM mounts the certificate of a webhook.
 pub const OLM_FOLDER: &str = "/tmp/k8s-webhook-server/serving-certs";
@@ -115,8 +115,8 @@ async fn read(path: &Path) -> Result<Vec<u8>, FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pki::testing::{Issued, at};
     use crate::telemetry::captured::Captured;
-    use crate::webhook::certificates::testing::{Issued, at};
     use std::fs;
     use std::os::unix::fs::symlink;
 
