@@ -203,29 +203,23 @@ fn has_served(before: &DatabaseStatus) -> bool {
 }
 
 fn degraded(conditions: &mut Conditions, before: &DatabaseStatus) {
-    if !has_served(before) {
-        let message = "it has not served in full yet";
-        return conditions.set(DEGRADED, State::False, "Creating", message);
+    let worst = [State::False, State::Unknown].into_iter().find_map(|wanted| {
+        let mut types = [AVAILABLE, REPLICATION_HEALTHY].into_iter();
+        let found = types.find(|type_| state(conditions, type_) == wanted)?;
+        Some((wanted, conditions.get(found)?.clone()))
+    });
+    match worst {
+        None => {
+            let message = "writes are taken and every replica streams";
+            conditions.set(DEGRADED, State::False, "AsExpected", message);
+        }
+        Some(_) if !has_served(before) => {
+            let message = "it has not served in full yet";
+            conditions.set(DEGRADED, State::False, "Creating", message);
+        }
+        Some((State::False, why)) => conditions.set(DEGRADED, State::True, &why.reason, why.message),
+        Some((_, why)) => conditions.set(DEGRADED, State::Unknown, &why.reason, why.message),
     }
-    let worst = [AVAILABLE, REPLICATION_HEALTHY];
-    for wanted in [State::False, State::Unknown] {
-        let found = worst.iter().find(|type_| state(conditions, type_) == wanted);
-        let Some(found) = found.and_then(|type_| conditions.get(type_)).cloned() else {
-            continue;
-        };
-        let degraded = if wanted == State::False {
-            State::True
-        } else {
-            State::Unknown
-        };
-        return conditions.set(DEGRADED, degraded, &found.reason, found.message);
-    }
-    conditions.set(
-        DEGRADED,
-        State::False,
-        "AsExpected",
-        "writes are taken and every replica streams",
-    );
 }
 
 /// Once known it stays, whatever instances say: they serve nothing else.

@@ -214,21 +214,21 @@ fn the_same_said_twice_is_the_same_status() {
 }
 
 #[rstest]
-#[case::writes(|_| {}, "True", "Available")]
-#[case::the_last_write_is_old(|scene| scene.report(0).wrote_ms = Some(10_000), "False", "NoWrites")]
-#[case::it_never_wrote(|scene| scene.report(0).wrote_ms = None, "False", "NoWrites")]
-#[case::nobody_holds_the_lease(|scene| scene.lease.holder = None, "False", "NoPrimary")]
-#[case::nobody_ever_did(|scene| scene.lease = Held::default(), "False", "NoPrimary")]
-#[case::another_process_of_that_name(|scene| scene.report(0).identity = "uid-other".into(), "False", "Promoting")]
-#[case::it_promotes(|scene| scene.report(0).role = Role::None, "False", "Promoting")]
-#[case::its_pod_is_gone(|scene| { scene.pods.remove(0); }, "False", "PrimaryLost")]
-#[case::its_pod_does_not_run(|scene| { scene.asked.remove(0); }, "False", "PrimaryNotRunning")]
-#[case::it_is_not_ready(|scene| {
+#[case::writes(|_: &mut Scene| {}, "True", "Available")]
+#[case::the_last_write_is_old(|scene: &mut Scene| scene.report(0).wrote_ms = Some(10_000), "False", "NoWrites")]
+#[case::it_never_wrote(|scene: &mut Scene| scene.report(0).wrote_ms = None, "False", "NoWrites")]
+#[case::nobody_holds_the_lease(|scene: &mut Scene| scene.lease.holder = None, "False", "NoPrimary")]
+#[case::nobody_ever_did(|scene: &mut Scene| scene.lease = Held::default(), "False", "NoPrimary")]
+#[case::another_process_of_that_name(|scene: &mut Scene| scene.report(0).identity = "uid-other".into(), "False", "Promoting")]
+#[case::it_promotes(|scene: &mut Scene| scene.report(0).role = Role::None, "False", "Promoting")]
+#[case::its_pod_is_gone(|scene: &mut Scene| { scene.pods.remove(0); }, "False", "PrimaryLost")]
+#[case::its_pod_does_not_run(|scene: &mut Scene| { scene.asked.remove(0); }, "False", "PrimaryNotRunning")]
+#[case::it_is_not_ready(|scene: &mut Scene| {
     scene.asked[0].answer = Err("refused".into());
     scene.pods[0] = pod("orders-0", false, None);
 }, "False", "PrimaryNotReady")]
-#[case::it_cannot_be_asked(|scene| scene.asked[0].answer = Err("no route".into()), "Unknown", "InstancesUnreachable")]
-#[case::nobody_asks(|scene| { scene.asked.clear(); scene.asks = false; }, "Unknown", "NotAsked")]
+#[case::it_cannot_be_asked(|scene: &mut Scene| scene.asked[0].answer = Err("no route".into()), "Unknown", "InstancesUnreachable")]
+#[case::nobody_asks(|scene: &mut Scene| { scene.asked.clear(); scene.asks = false; }, "Unknown", "NotAsked")]
 fn it_is_available_only_if_the_primary_says_that_it_has_just_written(
     #[case] change: fn(&mut Scene),
     #[case] status: &str,
@@ -243,13 +243,13 @@ fn it_is_available_only_if_the_primary_says_that_it_has_just_written(
 }
 
 #[rstest]
-#[case::stream(|_| {}, "True", "Streaming")]
-#[case::catches_up(|scene| scene.report(0).standbys[1].state = "catchup".into(), "False", "ReplicasNotStreaming")]
-#[case::does_not_follow(|scene| { scene.report(0).standbys.pop(); }, "False", "ReplicasNotStreaming")]
-#[case::has_no_pod(|scene| { scene.pods.pop(); scene.asked.pop(); }, "False", "ReplicasNotStreaming")]
-#[case::a_stranger_streams(|scene| scene.report(0).standbys[1].name = "backup".into(), "False", "ReplicasNotStreaming")]
-#[case::no_primary(|scene| scene.lease.holder = None, "False", "NoPrimary")]
-#[case::not_known(|scene| scene.asked[0].answer = Err("no route".into()), "Unknown", "InstancesUnreachable")]
+#[case::stream(|_: &mut Scene| {}, "True", "Streaming")]
+#[case::catches_up(|scene: &mut Scene| scene.report(0).standbys[1].state = "catchup".into(), "False", "ReplicasNotStreaming")]
+#[case::does_not_follow(|scene: &mut Scene| { scene.report(0).standbys.pop(); }, "False", "ReplicasNotStreaming")]
+#[case::has_no_pod(|scene: &mut Scene| { scene.pods.pop(); scene.asked.pop(); }, "False", "ReplicasNotStreaming")]
+#[case::a_stranger_streams(|scene: &mut Scene| scene.report(0).standbys[1].name = "backup".into(), "False", "ReplicasNotStreaming")]
+#[case::no_primary(|scene: &mut Scene| scene.lease.holder = None, "False", "NoPrimary")]
+#[case::not_known(|scene: &mut Scene| scene.asked[0].answer = Err("no route".into()), "Unknown", "InstancesUnreachable")]
 fn replication_is_healthy_only_if_every_replica_streams(
     #[case] change: fn(&mut Scene),
     #[case] status: &str,
@@ -273,22 +273,22 @@ fn a_single_instance_needs_no_replica() {
 }
 
 #[rstest]
-#[case::applied(json!({}), |_| {}, "True", "Applied", "True")]
-#[case::invalid(json!({"version": "9"}), |_| {}, "False", "InvalidSpec", "False")]
-#[case::paused(json!({"paused": true}), |_| {}, "Unknown", "Paused", "True")]
-#[case::refused(json!({}), |scene| scene.report(1).refused = Some("no".into()), "False", "Refused", "False")]
-#[case::loading(json!({}), |scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
-#[case::unsupported(json!({"users": [{"name": "app"}]}), |_| {}, "False", "Unsupported", "True")]
-#[case::unsupported_and_loading(json!({"users": [{"name": "app"}]}), |scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
-#[case::fewer(json!({"instances": 2}), |_| {}, "False", "Unsupported", "True")]
-#[case::restart(json!({}), |scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RestartPending", "True")]
-#[case::outdated(json!({}), |scene| {
+#[case::applied(json!({}), |_: &mut Scene| {}, "True", "Applied", "True")]
+#[case::invalid(json!({"version": "9"}), |_: &mut Scene| {}, "False", "InvalidSpec", "False")]
+#[case::paused(json!({"paused": true}), |_: &mut Scene| {}, "Unknown", "Paused", "True")]
+#[case::refused(json!({}), |scene: &mut Scene| scene.report(1).refused = Some("no".into()), "False", "Refused", "False")]
+#[case::loading(json!({}), |scene: &mut Scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
+#[case::unsupported(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
+#[case::unsupported_and_loading(json!({"users": [{"name": "app"}]}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
+#[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
+#[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RestartPending", "True")]
+#[case::outdated(json!({}), |scene: &mut Scene| {
     let mut pod = (*scene.pods[1]).clone();
     pod.metadata.labels.as_mut().unwrap().insert("controller-revision-hash".into(), "old".into());
     scene.pods[1] = Arc::new(pod);
 }, "False", "RestartPending", "True")]
-#[case::not_known(json!({}), |scene| scene.asked[2].answer = Err("no route".into()), "Unknown", "InstancesUnreachable", "Unknown")]
-#[case::blocked(json!({}), |scene| scene.failure = Some(Error::Apply(ApplyError::NotOurs {
+#[case::not_known(json!({}), |scene: &mut Scene| scene.asked[2].answer = Err("no route".into()), "Unknown", "InstancesUnreachable", "Unknown")]
+#[case::blocked(json!({}), |scene: &mut Scene| scene.failure = Some(Error::Apply(ApplyError::NotOurs {
     kind: "Secret".into(), key: ObjectKey::namespaced("shop", "orders"), owner: "nobody known".into(),
 })), "False", "NameTaken", "False")]
 fn the_configuration_is_applied_only_if_all_of_it_is(
@@ -338,14 +338,14 @@ fn the_primary_is_lost(scene: &mut Scene) {
 #[rstest]
 #[case::new(false, json!({}), nothing_yet, "Creating", "False")]
 #[case::joins_at_first(false, json!({}), a_replica_joins, "Creating", "False")]
-#[case::well(false, json!({}), |_| {}, "Running", "False")]
+#[case::well(false, json!({}), |_: &mut Scene| {}, "Running", "False")]
 #[case::joins_again(true, json!({}), a_replica_joins, "Updating", "True")]
 #[case::lost(true, json!({}), the_primary_is_lost, "Degraded", "True")]
 #[case::all_is_lost(true, json!({}), nothing_yet, "Degraded", "True")]
-#[case::paused(true, json!({"paused": true}), |_| {}, "Paused", "False")]
+#[case::paused(true, json!({"paused": true}), |_: &mut Scene| {}, "Paused", "False")]
 #[case::invalid_from_the_beginning(false, json!({"version": "9"}), nothing_yet, "Failed", "False")]
-#[case::invalid_and_serving(true, json!({"version": "9"}), |_| {}, "Degraded", "False")]
-#[case::failed(true, json!({}), |scene| {
+#[case::invalid_and_serving(true, json!({"version": "9"}), |_: &mut Scene| {}, "Degraded", "False")]
+#[case::failed(true, json!({}), |scene: &mut Scene| {
     scene.lease.holder = None;
     (0..3).for_each(|ordinal| scene.report(ordinal).state = Doing::Failed);
 }, "Failed", "True")]
