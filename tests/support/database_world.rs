@@ -14,6 +14,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
@@ -302,8 +303,33 @@ impl World {
     }
 }
 
-/// The definition with v1 alone.
+/// What the operator is called that has the controller's rights and no others.
+const OPERATOR: &str = "database-operator";
+
+/// Gives the operator what the controller and the runtime's Events need.
+async fn allow(client: Client) {
+    let mut rules = database::rules();
+    let events =
+        json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]});
+    rules.push(serde_json::from_value(events).unwrap());
+    let role = json!({"metadata": {"name": OPERATOR}, "rules": rules});
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "metadata": {"name": OPERATOR},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": OPERATOR},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": OPERATOR}],
+    });
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let role = serde_json::from_value(role).unwrap();
+    roles.create(&PostParams::default(), &role).await.unwrap();
+    let bindings: Api<ClusterRoleBinding> = Api::all(client);
+    let binding = serde_json::from_value(binding).unwrap();
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
+}
+
+/// The definition with v1 alone, and the operator's rights.
 async fn install(server: &ApiServer) {
+    allow(server.client().await).await;
     let crds: Api<CustomResourceDefinition> = Api::all(server.client().await);
     let crd = Database::crd();
     let name = crd.name_any();
@@ -323,11 +349,12 @@ async fn install(server: &ApiServer) {
     .await;
 }
 
-/// An operator of the databases in this namespace, without election.
+/// An operator of the databases in this namespace, without election, that may do what its rules say and nothing else.
 async fn start(namespace: &str, played: &Arc<Played>) -> Running {
     let metrics = Arc::new(Metrics::new());
     let runtime_metrics = RuntimeMetrics::register(&metrics);
-    let config = ApiServer::shared().config().await;
+    let mut config = ApiServer::shared().config().await;
+    config.auth_info.impersonate = Some(OPERATOR.to_owned());
     let clients = Clients::connect(
         config,
         Leadership::unneeded(),

@@ -39,8 +39,8 @@ pub struct Caches {
     pub pods: Cache<Pod>,
 }
 
-/// The children of one database as the caches have them, each kind sorted by name.
-#[derive(Clone, Debug, Default)]
+/// The children of one database as the caches have them, each kind sorted by name. It cannot be printed, since it holds Secrets.
+#[derive(Clone, Default)]
 pub struct Observed {
     /// At most one.
     pub stateful_sets: Vec<Arc<StatefulSet>>,
