@@ -249,7 +249,7 @@ fn phase(conditions: &Conditions, before: &DatabaseStatus, seen: &Seen<'_>) -> &
         "Running"
     } else if is_blocked && !is(AVAILABLE) || failed() {
         "Failed"
-    } else if !has_served(before) && !(is(AVAILABLE) && !is(PROGRESSING)) {
+    } else if !has_served(before) && (is(PROGRESSING) || !is(AVAILABLE)) {
         "Creating"
     } else if is(AVAILABLE) && is(PROGRESSING) {
         "Updating"
