@@ -259,6 +259,7 @@ async fn probes_and_status_tell_what_is_shown_now() {
         ..Report::default()
     };
     instance.shown.send_replace(Shown {
+        made: tokio::time::Instant::now(),
         report: report.clone(),
         alive: Err("the supervisor has not run for 31 s".into()),
         ready: Ok(()),

@@ -21,12 +21,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt};
 use roadstead::olm::OPENED;
+use roadstead::pki::authority::{self, BUNDLE, CERTIFICATE, Data};
+use roadstead::pki::trust::vouches;
 use roadstead::runtime::clock::Clock;
-use roadstead::webhook::certificates::authority::{self, BUNDLE, CERTIFICATE, Data};
 use roadstead::webhook::certificates::injection::{Converted, Injector, Targets};
 use roadstead::webhook::certificates::secret::AuthoritySecret;
-use roadstead::webhook::certificates::trust::vouches;
-use roadstead::webhook::certificates::{Certificates, Served, Trust, WebhookService};
+use roadstead::webhook::certificates::{Certificates, SUBJECT, Served, Trust, WebhookService};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde::de::DeserializeOwned;
@@ -46,7 +46,7 @@ fn service() -> WebhookService {
 
 /// A new authority, and what it issued: both as they are served and as the Secret holds them.
 fn issued(names: &BTreeSet<String>) -> (Served, Data) {
-    let step = authority::step(&Data::new(), names, Timestamp::now()).unwrap();
+    let step = authority::step(&Data::new(), &SUBJECT, names, Timestamp::now()).unwrap();
     (step.served, step.write.unwrap().data)
 }
 

@@ -1,5 +1,7 @@
-//! One folder per kind, the same files in each: observe, desired, status, reconcile.
+//! One folder per kind, the same files in each: observe, desired, status, reconcile. What they have alike is in [`common`].
 
+pub mod common;
+pub mod database;
 pub mod my_proxy;
 
 /// What flags and metrics call the kinds that have a controller.

@@ -97,16 +97,26 @@ impl<R: Reconciler> Controller<R> {
     /// Reconciles the owner after every change of an object in `children` whose controller it is.
     #[must_use]
     pub fn owns<C: Object>(self, children: &Cache<C>) -> Self {
-        self.watches(children, |child: &C| {
-            ObjectKey::of_controller::<R::Kind, C>(child)
-                .into_iter()
-                .collect()
-        })
+        self.watches(children, owner_of::<R::Kind, C>)
+    }
+
+    /// The same, but only after those updates of a child that `predicate` lets pass: for children that somebody else writes all the time.
+    #[must_use]
+    pub fn owns_when<C: Object>(self, children: &Cache<C>, predicate: Predicate<C>) -> Self {
+        self.link(children, Some(predicate), owner_of::<R::Kind, C>)
     }
 
     /// Reconciles whatever `map` names after every change of an object in `others`. It is asked about both the old and the new version.
     #[must_use]
-    pub fn watches<O, F>(mut self, others: &Cache<O>, map: F) -> Self
+    pub fn watches<O, F>(self, others: &Cache<O>, map: F) -> Self
+    where
+        O: Object,
+        F: Fn(&O) -> Vec<ObjectKey> + Send + Sync + 'static,
+    {
+        self.link(others, None, map)
+    }
+
+    fn link<O, F>(mut self, others: &Cache<O>, predicate: Option<Predicate<O>>, map: F) -> Self
     where
         O: Object,
         F: Fn(&O) -> Vec<ObjectKey> + Send + Sync + 'static,
@@ -115,7 +125,12 @@ impl<R: Reconciler> Controller<R> {
         self.links.push(Box::new(move |queue| {
             let queue = queue.clone();
             others.on_change(move |change: &Change<O>| {
-                change.sides().flat_map(&map).for_each(|key| queue.add(key));
+                let passes = predicate
+                    .as_ref()
+                    .is_none_or(|predicate| predicate.passes(change.old.as_deref(), change.new.as_deref()));
+                if passes {
+                    change.sides().flat_map(&map).for_each(|key| queue.add(key));
+                }
             });
         }));
         self
@@ -162,6 +177,11 @@ impl<R: Reconciler> Controller<R> {
             }),
         }
     }
+}
+
+/// The object of kind `Owner` that controls a child.
+fn owner_of<Owner: Object, C: Object>(child: &C) -> Vec<ObjectKey> {
+    ObjectKey::of_controller::<Owner, C>(child).into_iter().collect()
 }
 
 /// Whether neither what is asked for nor the life of the object has changed.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use super::apply::Applier;
-use super::cache::{Cache, Caches, Source, Watch, WatchedCache};
+use super::cache::{Cache, Caches, Source, Trim, Watch, WatchedCache};
 use super::client::Clients;
 use super::clock::Clock;
 use super::controller::{Controller, Runnable};
@@ -165,19 +165,23 @@ impl Manager {
         &self.upgradeable
     }
 
-    /// A cache of the kind `K`, filled once the manager runs.
+    /// A cache of the kind `K`, filled once the manager runs. Controllers that ask for the same share one.
     pub fn cache<K: Object>(&mut self, watch: Watch) -> Cache<K> {
-        self.keep(watch, Cache::empty())
+        self.keep(watch, None)
     }
 
     /// The same, of objects from which `trim` has taken what nobody reads: for kinds of which there are many. Such an object must not be
     /// handed to the applier as the live one, which would find fields missing. `trim` must leave the metadata alone.
     pub fn trimmed_cache<K: Object>(&mut self, watch: Watch, trim: fn(&mut K)) -> Cache<K> {
-        self.keep(watch, Cache::trimmed(Some(trim)))
+        self.keep(watch, Some(trim))
     }
 
-    fn keep<K: Object>(&mut self, watch: Watch, cache: Cache<K>) -> Cache<K> {
-        self.caches.add(cache.clone());
+    fn keep<K: Object>(&mut self, watch: Watch, trim: Option<Trim<K>>) -> Cache<K> {
+        if let Some(kept) = self.caches.get(&watch, trim) {
+            return kept;
+        }
+        let cache = Cache::trimmed(trim);
+        self.caches.add(watch.clone(), cache.clone());
         let source = Arc::new(WatchedCache {
             cache: cache.clone(),
             watch,

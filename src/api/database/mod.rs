@@ -21,7 +21,7 @@ mod validate;
 
 pub use crate::api::problem::{Problem, Problems};
 pub use convert::{status_to_v1, status_to_v1alpha1, to_v1, to_v1alpha1, versions};
-pub use limits::MAX_NAME;
+pub use limits::{MAX_INSTANCES, MAX_NAME};
 pub use served::served;
 pub use size::Size;
 pub use valid::{ValidDatabase, ValidLogicalDatabase, ValidStorage};

@@ -314,7 +314,7 @@ pub struct DatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 
-    /// Ready, Available, Progressing, Degraded, ReplicationHealthy and ConfigurationApplied.
+    /// Ready, Available, Progressing, Degraded, ReplicationHealthy and ConfigurationApplied; BackupsConfigured where backups are asked for.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -376,7 +376,7 @@ pub struct InstanceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 
-    /// How far its replay is behind the primary, in bytes of WAL; nothing where it is not known.
+    /// How far its replay is behind the primary, in bytes of WAL: 0 below 1Mi, rounded up to a power of two from there; nothing where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<i64>,
 

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::v1::{Extension, Synchronous, Tls, User};
 use crate::api::placement::Placement;
+use crate::api::quantity;
 use crate::api::resources::Resources;
 use crate::api::retention::Retention;
 
@@ -49,6 +50,13 @@ pub struct ValidDatabase {
     pub paused: bool,
 }
 
+impl ValidDatabase {
+    /// How much memory each instance may use, in bytes; none where nothing limits it.
+    pub fn memory(&self) -> Option<u64> {
+        quantity::bytes(&self.resources.limits.get("memory")?.0)
+    }
+}
+
 /// The volume of each instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidStorage {
@@ -60,6 +68,13 @@ pub struct ValidStorage {
     pub class: Option<String>,
     /// What becomes of it when the database is deleted.
     pub when_deleted: Retention,
+}
+
+impl ValidStorage {
+    /// Whether a volume of that size is as large as this one.
+    pub fn is_as_large_as(&self, size: &Quantity) -> bool {
+        quantity::bytes(&size.0) == Some(self.bytes)
+    }
 }
 
 /// A database inside the Database.

@@ -1,12 +1,12 @@
-//! Which Events the step from one list of conditions to the next deserves: a pure decision, and the few lines that publish it.
+//! Which Events the step from one list of conditions to the next deserves. Pure.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::status::{AVAILABLE, CONFIG_VALID, PROGRESSING};
-use crate::api::my_proxy::MyProxy;
+use crate::controllers::common::announce::is_news;
+pub use crate::controllers::common::announce::{Announcement, tell};
 use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
-use crate::runtime::reconcile::Context;
 
 /// Reasons that somebody should have a look at.
 const BAD: [&str; 12] = [
@@ -28,52 +28,17 @@ const SILENT: [&str; 3] = ["NotStarted", "Waiting", "Complete"];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
 const NEWS_BY_MESSAGE: [&str; 5] = ["InvalidSpec", "Refused", "NameTaken", "Rejected", "RefusedByPod"];
 
-/// An Event to be published about the proxy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Announcement {
-    /// Normal, or a Warning.
-    pub type_: EventType,
-    /// One word in CamelCase.
-    pub reason: String,
-    /// What the operator was doing.
-    pub action: &'static str,
-    /// For people.
-    pub note: String,
-}
-
 /// The Events for what is new in `after`.
 pub fn announcements(before: &[Condition], after: &[Condition]) -> Vec<Announcement> {
     // No pod is ready at the beginning of a rollout, and that is no reason to warn.
     let under_way = after
         .iter()
         .any(|condition| condition.type_ == PROGRESSING && condition.status == "True");
-    let news = after.iter().filter(|condition| is_news(before, condition));
+    let news = after
+        .iter()
+        .filter(|condition| is_news(before, condition, &NEWS_BY_MESSAGE));
     news.filter_map(|condition| announce(condition, under_way))
         .collect()
-}
-
-/// Publishes them.
-pub async fn tell(proxy: &MyProxy, context: &Context, announcements: Vec<Announcement>) {
-    for Announcement {
-        type_,
-        reason,
-        action,
-        note,
-    } in announcements
-    {
-        context
-            .events()
-            .publish(proxy, type_, &reason, action, &note)
-            .await;
-    }
-}
-
-fn is_news(before: &[Condition], condition: &Condition) -> bool {
-    let Some(old) = before.iter().find(|old| old.type_ == condition.type_) else {
-        return true;
-    };
-    let by_message = NEWS_BY_MESSAGE.contains(&condition.reason.as_str()) && old.message != condition.message;
-    old.status != condition.status || old.reason != condition.reason || by_message
 }
 
 fn announce(condition: &Condition, under_way: bool) -> Option<Announcement> {

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use super::desired::names::{APP, is_proxy};
 use super::loaded::Target;
 use super::rollout::{count, is_observed, is_rolling_out};
+pub use crate::controllers::common::pod::is_ready;
 use crate::runtime::apply::ApplyError;
 
 /// Deployments and pods of a proxy, and what kept a child from being written.
@@ -60,15 +61,6 @@ pub fn staying(pods: &[Arc<Pod>]) -> impl Iterator<Item = &Arc<Pod>> {
             && pod.metadata.deletion_timestamp.is_none()
             && !matches!(phase, Some("Succeeded" | "Failed"))
     })
-}
-
-/// Whether the kubelet found a pod ready.
-pub fn is_ready(pod: &Pod) -> bool {
-    let mut conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 
 use super::desired::names::INSTANCE;
 use crate::api::my_proxy::MyProxy;
+pub use crate::controllers::common::named;
 use crate::runtime::cache::Cache;
 
 /// The caches that the controller reads.
@@ -80,11 +81,4 @@ impl Observed {
             && jobs.is_empty()
             && budgets.is_empty()
     }
-}
-
-/// The object of a name among children of one kind.
-pub fn named<'a, K: ResourceExt>(objects: &'a [Arc<K>], name: &str) -> Option<&'a Arc<K>> {
-    objects
-        .iter()
-        .find(|object| object.meta().name.as_deref() == Some(name))
 }

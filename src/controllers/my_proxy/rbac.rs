@@ -2,8 +2,7 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// Server-side apply creates with both `create` and `patch`.
-const OWN: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+use crate::controllers::common::{OWN, rule};
 
 /// The rules of the ClusterRole that the controller runs under. Leases and Events belong to the runtime, not here.
 pub fn rules() -> Vec<PolicyRule> {
@@ -25,16 +24,6 @@ pub fn rules() -> Vec<PolicyRule> {
         // `patch` is for an annotation, at which the kubelet looks at the mounted configuration again.
         rule("", &["pods"], &["list", "watch", "patch"]),
     ]
-}
-
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
-    let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
-    PolicyRule {
-        api_groups: Some(vec![group.to_owned()]),
-        resources: Some(owned(resources)),
-        verbs: owned(verbs),
-        ..PolicyRule::default()
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::desired::names::{INSTANCE, MANAGED_BY, MANAGER};
 use super::observe::Caches;
 use super::reconcile::MyProxyReconciler;
 use crate::api::my_proxy::MyProxy;
+use crate::controllers::common::without_spec;
 use crate::runtime::cache::{Cache, Watch};
 use crate::runtime::controller::{Controller, ControllerOptions};
 use crate::runtime::key::ObjectKey;
@@ -59,12 +60,6 @@ pub fn register(
         })
         .options(options);
     manager.add(controller);
-}
-
-/// Of pods, which are the most numerous and the largest of what is kept, only metadata and status are read. The rest is 20 kB of memory for
-/// each.
-fn without_spec(pod: &mut Pod) {
-    pod.spec = None;
 }
 
 /// A pod's owner is a ReplicaSet or a Job; its label names the proxy.

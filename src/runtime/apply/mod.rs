@@ -143,6 +143,42 @@ impl Applier {
         }
     }
 
+    /// Makes the object if there is none of that name, and leaves one that is there as it is: for what is made once, as a password is, and for what
+    /// others write from then on. Gives what is there, which need not be what was desired.
+    ///
+    /// # Errors
+    /// As [`Self::apply`] has them.
+    pub async fn once<K: Object>(&self, desired: K, live: Option<&Arc<K>>) -> Result<Applied<K>, ApplyError> {
+        let key = ObjectKey::of(&desired);
+        let as_found = |live: &Arc<K>| {
+            check_ours(&desired, live.as_ref(), &key)?;
+            let is_going = live.meta().deletion_timestamp.is_some();
+            Ok(Applied {
+                object: Arc::clone(live),
+                outcome: if is_going {
+                    Outcome::Terminating
+                } else {
+                    Outcome::Unchanged
+                },
+            })
+        };
+        if let Some(live) = live {
+            return as_found(live);
+        }
+        let wanted = Wanted::new(&desired).map_err(|source| encode_error::<K>(&key, source))?;
+        if !self.made_lately::<K>(&key) {
+            match self.create(&wanted, &key).await {
+                Err(ApplyError::Conflict { .. }) => {}
+                outcome => return outcome,
+            }
+        }
+        match rest::get::<K>(&self.client, &key).await {
+            Ok(Some(live)) => as_found(&Arc::new(live)),
+            Ok(None) => self.create(&wanted, &key).await,
+            Err(error) => Err(ApplyError::from_api(&K::kind(&()), &key, error)),
+        }
+    }
+
     /// Like [`Self::apply`], for a kind whose objects hold nothing and cannot be changed once they are made, as a Job: one that `owner` controls and
     /// in which a field is immutable that has to differ is deleted and made anew.
     ///

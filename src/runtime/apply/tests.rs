@@ -105,6 +105,38 @@ fn refusal(code: u16, message: &str) -> (u16, Value) {
     )
 }
 
+#[tokio::test]
+async fn what_is_made_once_is_never_written_over_even_if_the_cache_does_not_know_it() {
+    let mut there = config_map(Some("1"));
+    there.data = Some([("password".to_owned(), "first".to_owned())].into());
+    let mut second = there.clone();
+    second.data = Some([("password".to_owned(), "second".to_owned())].into());
+
+    let (applier, asked) = played(vec![refusal(409, "there is one"), (200, json!(there))]);
+    let found = applier.once(second.clone(), None).await.unwrap();
+    assert_eq!(
+        (found.object.data.as_ref(), found.outcome),
+        (there.data.as_ref(), Outcome::Unchanged)
+    );
+    let methods: Vec<Method> = asked
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(method, _)| method.clone())
+        .collect();
+    assert_eq!(methods, [Method::PATCH, Method::GET]);
+
+    // What is known is not even asked for, and what is somebody else's is refused.
+    let (applier, _) = played(Vec::new());
+    let known = applier
+        .once(second.clone(), Some(&Arc::new(there)))
+        .await
+        .unwrap();
+    assert_eq!(known.object.data.as_ref().unwrap()["password"], "first");
+    let strange = applier.once(second, Some(&Arc::new(config_map(Some("2"))))).await;
+    assert!(matches!(strange, Err(ApplyError::NotOurs { .. })), "{strange:?}");
+}
+
 /// How a desired object of the owner is brought about beside a live one of the same owner; what was asked for that.
 async fn replaced(answers: Vec<(u16, Value)>) -> (Result<Outcome, ApplyError>, Vec<(Method, Value)>) {
     let mut owner = config_map(None);

@@ -22,21 +22,36 @@ use store::Store;
 /// The caches of a manager, of any kind, for whoever writes.
 #[derive(Clone, Default)]
 pub(super) struct Caches {
-    caches: Arc<RwLock<Vec<Box<dyn Any + Send + Sync>>>>,
+    caches: Arc<RwLock<Vec<Kept>>>,
 }
 
+/// What a cache was made for, and the cache.
+type Kept = (Watch, Box<dyn Any + Send + Sync>);
+
 impl Caches {
-    pub(super) fn add<K: Object>(&self, cache: Cache<K>) {
+    pub(super) fn add<K: Object>(&self, watch: Watch, cache: Cache<K>) {
         self.caches
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Box::new(cache));
+            .push((watch, Box::new(cache)));
+    }
+
+    /// The cache that was made for this, if there is one already.
+    pub(super) fn get<K: Object>(&self, watch: &Watch, trim: Option<Trim<K>>) -> Option<Cache<K>> {
+        let caches = self.caches.read().unwrap_or_else(PoisonError::into_inner);
+        let mut same = caches.iter().filter(|(kept, _)| kept == watch);
+        same.find_map(|(_, cache)| {
+            let cache = cache.downcast_ref::<Cache<K>>()?;
+            cache.is_trimmed_by(trim).then(|| cache.clone())
+        })
     }
 
     /// Has every cache of the kind take over what the API server answered to a write.
     pub(super) fn note<K: Object>(&self, object: &K) {
         let caches = self.caches.read().unwrap_or_else(PoisonError::into_inner);
-        let of_kind = caches.iter().filter_map(|cache| cache.downcast_ref::<Cache<K>>());
+        let of_kind = caches
+            .iter()
+            .filter_map(|(_, cache)| cache.downcast_ref::<Cache<K>>());
         let of_kind: Vec<Cache<K>> = of_kind.cloned().collect();
         drop(caches);
         for cache in of_kind {
@@ -51,7 +66,7 @@ pub(super) type Trim<K> = fn(&mut K);
 type Handler<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
 
 /// What a cache watches.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
     labels: Option<String>,
     fields: Option<String>,
@@ -173,6 +188,15 @@ impl<K: Object> Cache<K> {
         };
         Self {
             shared: Arc::new(shared),
+        }
+    }
+
+    fn is_trimmed_by(&self, trim: Option<Trim<K>>) -> bool {
+        match (self.shared.trim, trim) {
+            (None, None) => true,
+            // Where one function has two addresses there are two caches, which is no harm.
+            (Some(one), Some(other)) => std::ptr::fn_addr_eq(one, other),
+            _ => false,
         }
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::pair::{Pair, PairError};
 use super::served::{Certificates, Served, Trust};
+use crate::pki::{Pair, PairError};
 use crate::telemetry::told::Told;
 
 /// Where OLM mounts the certificate of a webhook.
@@ -124,8 +124,8 @@ async fn read(path: &Path) -> Result<Vec<u8>, FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pki::testing::{Issued, at};
     use crate::telemetry::captured::Captured;
-    use crate::webhook::certificates::testing::{Issued, at};
     use std::fs;
     use std::os::unix::fs::symlink;
 

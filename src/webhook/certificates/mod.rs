@@ -4,9 +4,8 @@
 //! | --- | --- |
 //! | [`Certificates`] | what is served at the moment; replaced without a connection noticing |
 //! | [`folder`] | under OLM: the files that it mounts, looked at every few seconds |
-//! | [`authority`], [`secret`] | without OLM: an authority of our own, in a Secret |
+//! | [`secret`] | without OLM: an [authority](crate::pki::authority) of our own, in a Secret |
 //! | [`injection`] | the conversion of our CRDs and the bundles of our webhook configurations, put right |
-//! | [`trust`] | whether the API server would accept a certificate, given a bundle |
 //!
 //! All replicas run all of this, not only the leader: any of them answers the API server. No fence is needed for that. Every write
 //! carries the `resourceVersion` of what it was decided on and follows from that alone, so of two replicas one gets a conflict, looks again
@@ -17,24 +16,25 @@
 //! The API server judges certificates by its clock, so the clock that is handed in should show the API server's time
 //! ([`crate::runtime::client::ServerTime::clock`]). What is issued is valid from an hour earlier, for servers that differ.
 
-pub mod authority;
 pub mod folder;
 pub mod injection;
-mod pair;
 pub mod secret;
 mod served;
-#[cfg(test)]
-mod testing;
-pub mod trust;
-mod x509;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub use pair::{Pair, PairError};
+use crate::pki::authority::Subject;
+pub use crate::pki::{Pair, PairError, Validity};
 pub use served::{Certificates, Served, Trust};
-pub use x509::Validity;
 
+/// What a certificate of an authority of our own says.
+pub const SUBJECT: Subject = Subject {
+    authority: "roadstead webhook authority",
+    common_name: "roadstead webhook",
+    unit: None,
+    is_client: false,
+};
 /// How long one request of the API server may take.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 /// A conflict is answered by looking again, so often at once; then the next round comes.

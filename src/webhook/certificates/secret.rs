@@ -10,9 +10,9 @@ use kube::{Api, Client};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::authority::{self, IssueError, Step};
 use super::served::Certificates;
-use super::{ATTEMPTS, RequestFailed, within_deadline};
+use super::{ATTEMPTS, RequestFailed, SUBJECT, within_deadline};
+use crate::pki::authority::{self, IssueError, Step};
 use crate::runtime::backoff::Backoff;
 use crate::runtime::clock::Clock;
 use crate::telemetry::told::Told;
@@ -99,7 +99,7 @@ impl AuthoritySecret {
             let reading = format!("read the Secret {}", self.place);
             let secret = within_deadline(&reading, self.api.get(&self.name)).await?;
             let data = secret.data.clone().unwrap_or_default();
-            let step = authority::step(&data, &self.names, self.clock.now())?;
+            let step = authority::step(&data, &SUBJECT, &self.names, self.clock.now())?;
             let Some(write) = &step.write else {
                 return Ok(step);
             };
@@ -126,8 +126,8 @@ impl AuthoritySecret {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pki::testing::at;
     use crate::telemetry::captured::Captured;
-    use crate::webhook::certificates::testing::at;
     use http::{Method, Request, Response};
     use http_body_util::{BodyExt, Full};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

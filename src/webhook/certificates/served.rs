@@ -3,31 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 use tracing::info;
 
-use super::pair::Pair;
-
-/// By what a client should judge the certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// By authorities of our own.
-    Authorities(Vec<CertificateDer<'static>>),
-    /// By somebody else's, which we are not told: OLM mounts the certificate without its authority.
-    Theirs,
-}
-
-/// What is served, and by what it is to be judged.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Served {
-    /// The certificate and its key.
-    pub pair: Pair,
-    /// Who vouches for it.
-    pub trust: Trust,
-}
+pub use crate::pki::{Served, Trust};
 
 /// Holds what is served. Clones share it.
 ///
@@ -110,8 +91,8 @@ impl ResolvesServerCert for Certificates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pki::testing::{Issued, at};
     use crate::telemetry::captured::Captured;
-    use crate::webhook::certificates::testing::{Issued, at};
 
     fn served(name: &str) -> Served {
         let issued = Issued::by_new_authority(name, at(0));

@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use kube::ResourceExt;
 
 use crate::api::my_proxy::{MAX_NAME, ValidProxy, agent};
+use crate::controllers::common::labels;
+pub use crate::controllers::common::labels::{COMPONENT, INSTANCE, MANAGED_BY, MANAGER};
 
-/// The label by which the caches of all controllers select children.
-pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// The value of [`MANAGED_BY`].
-pub const MANAGER: &str = "roadstead";
-/// The label that leads from a pod to its proxy.
-pub const INSTANCE: &str = "app.kubernetes.io/instance";
-/// The label that tells a pod that proxies from one that checks.
-pub const COMPONENT: &str = "app.kubernetes.io/component";
+/// What the pods run.
+const NGINX: &str = "nginx";
+
 /// The label whose value is the Deployment's name; users select by it.
 pub const APP: &str = "app";
 /// Label of a check's Job and pod: the key of the [`super::unit::Unit`] that it checks.
@@ -26,8 +23,6 @@ pub const PROXY: &str = "proxy";
 /// Component of the pods that check a configuration.
 pub const CHECKER: &str = "check";
 
-/// Where the agent is installed in a pod.
-pub const AGENT_DIR: &str = "/opt/roadstead";
 /// Where the ConfigMap is mounted; the agent's default.
 pub const CONFIG_DIR: &str = "/etc/roadstead/nginx";
 /// Where the Secret is mounted.
@@ -69,22 +64,13 @@ pub fn is_proxy<K: ResourceExt>(pod: &K) -> bool {
 
 /// The labels that every child has.
 pub fn labels(proxy: &ValidProxy, component: &str) -> BTreeMap<String, String> {
-    let mut labels = instance_selector(proxy, component);
-    labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());
-    labels.insert("app.kubernetes.io/part-of".to_owned(), MANAGER.to_owned());
-    labels
+    labels::labels(NGINX, &proxy.name, component)
 }
 
 /// Selects all pods of a proxy, whichever Deployment they come from: what the Service and the disruption budget go by, so that
 /// a proxy keeps serving while its Deployment is replaced by one of another name.
 pub fn instance_selector(proxy: &ValidProxy, component: &str) -> BTreeMap<String, String> {
-    [
-        ("app.kubernetes.io/name", "nginx"),
-        (INSTANCE, &proxy.name),
-        (COMPONENT, component),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
+    labels::selector(NGINX, &proxy.name, component)
 }
 
 /// Selects the pods of the proxy's present Deployment.

@@ -3,14 +3,16 @@
 //! Both pass the `restricted` Pod Security Standard and have no API token.
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, PodSecurityContext, PodSpec,
-    ResourceRequirements, SeccompProfile, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
+    ConfigMapVolumeSource, Container, PodSpec, ResourceRequirements, SecretVolumeSource, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::names::{AGENT_DIR, CONFIG_DIR, RUN_DIR, TLS_DIR};
+use super::names::{CONFIG_DIR, RUN_DIR, TLS_DIR};
 use super::unit::Unit;
 use crate::api::my_proxy::ValidProxy;
+use crate::controllers::common::pod::{
+    AGENT_DIR, container_security, in_memory, install, installed, mount, pod_security, requirements, scratch,
+};
 
 /// The user `nginx` of the official image and of Debian's.
 const NGINX_USER: i64 = 101;
@@ -35,7 +37,7 @@ pub fn spec(
     }
     command.extend(arguments.iter().map(|&argument| argument.to_owned()));
     PodSpec {
-        init_containers: Some(vec![install(proxy, unit)]),
+        init_containers: Some(vec![install(unit.agent_image.clone(), resources(proxy))]),
         containers: vec![Container {
             name: container.to_owned(),
             image: Some(unit.image.clone()),
@@ -48,43 +50,14 @@ pub fn spec(
         volumes: Some(volumes(unit, config_map)),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
-        security_context: Some(PodSecurityContext {
-            run_as_non_root: Some(true),
-            run_as_user: Some(NGINX_USER),
-            run_as_group: Some(NGINX_USER),
-            fs_group: Some(NGINX_USER),
-            seccomp_profile: Some(SeccompProfile {
-                type_: "RuntimeDefault".to_owned(),
-                ..SeccompProfile::default()
-            }),
-            ..PodSecurityContext::default()
-        }),
+        security_context: Some(pod_security(NGINX_USER)),
         ..PodSpec::default()
-    }
-}
-
-/// Copies the agent from the operator's image to where nginx's image can run it.
-fn install(proxy: &ValidProxy, unit: &Unit) -> Container {
-    let command = ["/roadstead", "instance", "install", AGENT_DIR];
-    Container {
-        name: "install".to_owned(),
-        image: Some(unit.agent_image.clone()),
-        command: Some(command.map(str::to_owned).to_vec()),
-        volume_mounts: Some(vec![mount("agent", AGENT_DIR, false)]),
-        // As much as the main container: a pod is scheduled by the greater of the two, and a quota may ask for both.
-        resources: Some(resources(proxy)),
-        security_context: Some(container_security()),
-        ..Container::default()
     }
 }
 
 fn resources(proxy: &ValidProxy) -> ResourceRequirements {
     match &proxy.resources {
-        Some(resources) => ResourceRequirements {
-            requests: Some(resources.requests.clone()),
-            limits: Some(resources.limits.clone()),
-            ..ResourceRequirements::default()
-        },
+        Some(resources) => requirements(resources),
         None => ResourceRequirements {
             requests: Some(
                 [("cpu", "50m"), ("memory", "32Mi")]
@@ -96,21 +69,9 @@ fn resources(proxy: &ValidProxy) -> ResourceRequirements {
     }
 }
 
-fn container_security() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities {
-            drop: Some(vec!["ALL".to_owned()]),
-            ..Capabilities::default()
-        }),
-        ..SecurityContext::default()
-    }
-}
-
 fn mounts(unit: &Unit) -> Vec<VolumeMount> {
     let mut mounts = vec![
-        mount("agent", AGENT_DIR, true),
+        installed().1,
         mount("config", CONFIG_DIR, true),
         mount("run", RUN_DIR, false),
         mount("tmp", "/tmp", false),
@@ -121,23 +82,9 @@ fn mounts(unit: &Unit) -> Vec<VolumeMount> {
     mounts
 }
 
-fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
-    VolumeMount {
-        name: name.to_owned(),
-        mount_path: path.to_owned(),
-        read_only: read_only.then_some(true),
-        ..VolumeMount::default()
-    }
-}
-
 fn volumes(unit: &Unit, config_map: String) -> Vec<Volume> {
-    let empty = |name: &str, source| Volume {
-        name: name.to_owned(),
-        empty_dir: Some(source),
-        ..Volume::default()
-    };
     let mut volumes = vec![
-        empty("agent", EmptyDirVolumeSource::default()),
+        installed().0,
         Volume {
             name: "config".to_owned(),
             config_map: Some(ConfigMapVolumeSource {
@@ -147,14 +94,8 @@ fn volumes(unit: &Unit, config_map: String) -> Vec<Volume> {
             ..Volume::default()
         },
         // In memory, because the agent keeps the key there.
-        empty(
-            "run",
-            EmptyDirVolumeSource {
-                medium: Some("Memory".to_owned()),
-                size_limit: Some(Quantity(RUN_SIZE.to_owned())),
-            },
-        ),
-        empty("tmp", EmptyDirVolumeSource::default()),
+        in_memory("run", Some(RUN_SIZE)),
+        scratch("tmp"),
     ];
     if let Some(secret) = &unit.tls_secret {
         volumes.push(Volume {

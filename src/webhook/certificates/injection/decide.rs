@@ -8,11 +8,11 @@ use rustls::pki_types::CertificateDer;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::pki::authority::OVERLAP;
+use crate::pki::trust::vouches;
+use crate::pki::x509::{Facts, certificates_in, to_pem};
 use crate::webhook::certificates::WebhookService;
-use crate::webhook::certificates::authority::OVERLAP;
 use crate::webhook::certificates::served::{Served, Trust};
-use crate::webhook::certificates::trust::vouches;
-use crate::webhook::certificates::x509::{Facts, certificates_in, to_pem};
 
 /// What the API server takes for the port of a Service that is named without one.
 const DEFAULT_PORT: u16 = 443;

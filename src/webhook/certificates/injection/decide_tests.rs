@@ -1,5 +1,5 @@
 use super::*;
-use crate::webhook::certificates::testing::{Issued, at};
+use crate::pki::testing::{Issued, at};
 use rstest::rstest;
 
 const PATH: &str = "/convert";

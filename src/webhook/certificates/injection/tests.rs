@@ -1,7 +1,7 @@
 use super::*;
+use crate::pki::testing::{Issued, at};
 use crate::telemetry::captured::Captured;
 use crate::webhook::certificates::served::Trust;
-use crate::webhook::certificates::testing::{Issued, at};
 use bytes::Bytes;
 use http::{Method, Request as HttpRequest, Response};
 use http_body_util::{BodyExt, Full};

@@ -9,8 +9,8 @@ use rustls::pki_types::CertificateDer;
 use super::OVERLAP;
 use super::held::{Authority, Held};
 use super::issue::{BACKDATE, Signer};
-use crate::webhook::certificates::trust::vouches;
-use crate::webhook::certificates::x509::Validity;
+use crate::pki::trust::vouches;
+use crate::pki::x509::Validity;
 
 /// There are two during a rotation. More come only of repairs in a row.
 const MOST_KEPT: usize = 3;
@@ -91,7 +91,9 @@ fn why_new_certificate(
 
 /// The authority that vouches for the certificate.
 fn issuer<'a>(held: &'a Held, names: &BTreeSet<String>, now: Timestamp) -> Option<&'a Authority> {
-    let (pair, name) = (held.pair.as_ref().ok()?, names.first()?);
+    // A pattern is the name of no host, so nobody could ask for it.
+    let is_host = |name: &&String| !name.starts_with('*');
+    let (pair, name) = (held.pair.as_ref().ok()?, names.iter().find(is_host)?);
     held.authorities
         .iter()
         .find(|authority| vouches(std::slice::from_ref(&authority.certificate), pair, name, now))

@@ -61,7 +61,7 @@ fn is_valid_authority(root: &CertificateDer<'_>, now: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhook::certificates::testing::{Issued, at};
+    use crate::pki::testing::{Issued, at};
     use rstest::rstest;
 
     const NAME: &str = "a.ns.svc";

@@ -29,31 +29,31 @@ impl Validity {
     }
 
     /// When two thirds of its life are over.
-    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         let life = self.until.duration_since(self.from);
         now.duration_since(self.from) >= life / 3 * 2
     }
 
     /// For how long it has been valid; negative when it is not yet.
-    pub(super) fn age(&self, now: Timestamp) -> SignedDuration {
+    pub(crate) fn age(&self, now: Timestamp) -> SignedDuration {
         now.duration_since(self.from)
     }
 }
 
 /// What is asked of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
-    pub(super) validity: Validity,
+pub(crate) struct Facts {
+    pub(crate) validity: Validity,
     /// Lower case.
-    pub(super) dns_names: BTreeSet<String>,
+    pub(crate) dns_names: BTreeSet<String>,
     /// DER of the SubjectPublicKeyInfo.
-    pub(super) public_key: Vec<u8>,
-    pub(super) is_ca: bool,
+    pub(crate) public_key: Vec<u8>,
+    pub(crate) is_ca: bool,
 }
 
 impl Facts {
     /// Reads them. `None` for what is no certificate.
-    pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
         if !rest.is_empty() {
             return None;
@@ -89,7 +89,7 @@ fn timestamp(time: ASN1Time) -> Option<Timestamp> {
 }
 
 /// The certificates in a PEM text. What is none is left out, as Go does it for the API server, which reads the bundles.
-pub(super) fn certificates_in(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+pub(crate) fn certificates_in(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem)
         .take(MOST_IN_A_BUNDLE)
         .filter_map(Result::ok)
@@ -98,7 +98,7 @@ pub(super) fn certificates_in(pem: &[u8]) -> Vec<CertificateDer<'static>> {
 }
 
 /// The same certificates as PEM.
-pub(super) fn to_pem<'a>(certificates: impl IntoIterator<Item = &'a CertificateDer<'a>>) -> String {
+pub(crate) fn to_pem<'a>(certificates: impl IntoIterator<Item = &'a CertificateDer<'a>>) -> String {
     let lines = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
     let blocks = certificates.into_iter().map(|certificate| {
         let block = pem::Pem::new("CERTIFICATE", certificate.as_ref());

@@ -1,4 +1,4 @@
-//! An authority of our own, for clusters without OLM. It lives in one Secret: [`BUNDLE`] holds the authorities that clients should trust, the
+//! An authority of our own: the webhook's in clusters without OLM, and each database's. It lives in a Secret: [`BUNDLE`] holds the authorities that clients should trust, the
 //! issuing one first; [`AUTHORITY_KEY`] the key of that one; [`CERTIFICATE`] and [`KEY`] what is served.
 //!
 //! [`step`] is all there is to it: given what the Secret holds and the time, it says what is to be served, and what the Secret should hold
@@ -27,13 +27,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
+use rustls::pki_types::CertificateDer;
 
 use self::decide::decide;
 use self::held::Held;
 pub use self::issue::IssueError;
 use super::pair::Pair;
-use super::served::{Served, Trust};
 use super::x509::to_pem;
+use super::{Served, Trust};
 
 /// The key of the Secret under which the authorities are.
 pub const BUNDLE: &str = "ca.crt";
@@ -46,6 +47,15 @@ pub const KEY: &str = "tls.key";
 
 /// For how long a new authority is announced before it issues, and an old one kept afterwards.
 pub const OVERLAP: SignedDuration = SignedDuration::from_hours(24);
+
+/// What a client shows, and whom it trusts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// Its certificate and key.
+    pub pair: Pair,
+    /// Who may have issued what the server shows.
+    pub authorities: Vec<CertificateDer<'static>>,
+}
 
 /// What a Secret holds.
 pub type Data = BTreeMap<String, ByteString>;
@@ -68,18 +78,36 @@ pub struct Write {
     pub why: Vec<&'static str>,
 }
 
+/// What certificates of an authority say besides for which hosts they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// What the authority is called; since when it issues is added, so that whoever looks at a bundle sees which is which.
+    pub authority: &'static str,
+    /// The common name of what it issues.
+    pub common_name: &'static str,
+    /// The organisational unit of that, if any.
+    pub unit: Option<&'static str>,
+    /// Whether clients may show it too, and not servers alone.
+    pub is_client: bool,
+}
+
 /// What is to be served at `now` for `names`, and what the Secret should hold instead of `data`.
 ///
 /// # Errors
 /// When the library cannot make a key or a certificate.
-pub fn step(data: &Data, names: &BTreeSet<String>, now: Timestamp) -> Result<Step, IssueError> {
+pub fn step(
+    data: &Data,
+    subject: &Subject,
+    names: &BTreeSet<String>,
+    now: Timestamp,
+) -> Result<Step, IssueError> {
     let held = Held::read(data);
     let plan = decide(&held, names, now);
     let mut wanted = data.clone();
     let signer = match (plan.new_authority, held.signer) {
         (None, Some(signer)) => signer,
         _ => {
-            let signer = issue::authority(now)?;
+            let signer = issue::authority(subject, now)?;
             put(&mut wanted, AUTHORITY_KEY, signer.key.serialize_pem());
             signer
         }
@@ -91,7 +119,7 @@ pub fn step(data: &Data, names: &BTreeSet<String>, now: Timestamp) -> Result<Ste
     let pair = match (plan.new_certificate, held.pair) {
         (None, Ok(pair)) => pair,
         _ => {
-            let (certificate, key) = issue::serving(&signer, names, now)?;
+            let (certificate, key) = issue::serving(&signer, subject, names, now)?;
             let certificate = to_pem([&certificate]);
             let pair = Pair::from_pem(certificate.as_bytes(), key.as_bytes())?;
             put(&mut wanted, CERTIFICATE, certificate);
@@ -111,6 +139,30 @@ pub fn step(data: &Data, names: &BTreeSet<String>, now: Timestamp) -> Result<Ste
     Ok(Step {
         served: Served { pair, trust },
         write,
+    })
+}
+
+/// What a client of `subject` logs in with for `life` from `now`, and whom it trusts. Issued by the authority in `data`, which has to be there, and
+/// kept nowhere.
+///
+/// # Errors
+/// When there is no usable authority, or the library cannot make a key or a certificate.
+pub fn client(
+    data: &Data,
+    subject: &Subject,
+    life: SignedDuration,
+    now: Timestamp,
+) -> Result<Identity, IssueError> {
+    let held = Held::read(data);
+    let signer = held.signer.ok_or(IssueError::NoAuthority)?;
+    let (certificate, key) = issue::client(&signer, subject, life, now)?;
+    Ok(Identity {
+        pair: Pair::from_pem(to_pem([&certificate]).as_bytes(), key.as_bytes())?,
+        authorities: held
+            .authorities
+            .into_iter()
+            .map(|authority| authority.certificate)
+            .collect(),
     })
 }
 

@@ -3,9 +3,18 @@
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::CertificateDer;
 
+use super::authority::Subject;
 use super::authority::issue::{self, Signer};
 use super::pair::Pair;
 use super::x509::{Validity, to_pem};
+
+/// Whoever serves.
+pub(crate) const SUBJECT: Subject = Subject {
+    authority: "an authority",
+    common_name: "a server",
+    unit: None,
+    is_client: false,
+};
 
 /// So many days after some moment.
 pub(crate) fn at(days: i64) -> Timestamp {
@@ -23,7 +32,7 @@ pub(crate) struct Issued {
 impl Issued {
     /// Issued at `now` for `name` by an authority that was made at the same moment.
     pub(crate) fn by_new_authority(name: &str, now: Timestamp) -> Self {
-        Self::by(&issue::authority(now).unwrap(), name, now)
+        Self::by(&issue::authority(&SUBJECT, now).unwrap(), name, now)
     }
 
     /// The same by an authority that is valid until `until`, and outlived by what it issues.
@@ -32,13 +41,13 @@ impl Issued {
             from: now - SignedDuration::from_hours(1),
             until,
         };
-        let mut signer = issue::authority_for(validity).unwrap();
+        let mut signer = issue::authority_for(&SUBJECT, validity).unwrap();
         signer.validity.until = at(36500);
         Self::by(&signer, name, now)
     }
 
     fn by(signer: &Signer, name: &str, now: Timestamp) -> Self {
-        let (chain, key) = issue::serving(signer, &[name.to_owned()].into(), now).unwrap();
+        let (chain, key) = issue::serving(signer, &SUBJECT, &[name.to_owned()].into(), now).unwrap();
         Self {
             chain: to_pem([&chain]),
             key,

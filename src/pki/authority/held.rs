@@ -5,8 +5,8 @@ use rustls::pki_types::CertificateDer;
 
 use super::issue::Signer;
 use super::{AUTHORITY_KEY, BUNDLE, CERTIFICATE, Data, KEY};
-use crate::webhook::certificates::pair::{Pair, PairError};
-use crate::webhook::certificates::x509::{Facts, Validity, certificates_in};
+use crate::pki::pair::{Pair, PairError};
+use crate::pki::x509::{Facts, Validity, certificates_in};
 
 /// What the Secret holds. What cannot be used is not in it.
 pub(super) struct Held {

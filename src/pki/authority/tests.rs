@@ -1,9 +1,15 @@
 use super::*;
-use crate::webhook::certificates::testing::{Issued, at};
-use crate::webhook::certificates::trust::vouches;
+use crate::pki::testing::{Issued, SUBJECT, at};
+use crate::pki::trust::vouches;
 use rstest::rstest;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 const HOST: &str = "a.ns.svc";
+
+fn step(data: &Data, names: &BTreeSet<String>, now: Timestamp) -> Result<Step, IssueError> {
+    super::step(data, &SUBJECT, names, now)
+}
 
 fn names() -> BTreeSet<String> {
     [HOST.to_owned(), format!("{HOST}.cluster.local")].into()
@@ -219,4 +225,32 @@ fn what_is_served_does_not_show_its_key() {
     let step = step(&Data::new(), &names(), at(0)).unwrap();
     let printed = format!("{:?}", step.served);
     assert!(!printed.to_lowercase().contains("private"), "{printed}");
+}
+
+/// A pattern sorts before all hosts.
+#[test]
+fn names_with_a_pattern_among_them_are_settled_too() {
+    let names: BTreeSet<String> = [format!("*.{HOST}"), HOST.to_owned()].into();
+    let data = step(&Data::new(), &names, at(0)).unwrap().write.unwrap().data;
+    assert!(step(&data, &names, at(0)).unwrap().write.is_none());
+}
+
+#[test]
+fn a_client_of_the_authority_trusts_what_it_serves_and_says_what_it_is() {
+    let subject = Subject {
+        common_name: "somebody",
+        unit: Some("operator"),
+        is_client: true,
+        ..SUBJECT
+    };
+    let (data, served, _) = stepped(&Data::new(), at(0));
+    let client = client(&data, &subject, hours(24), at(0)).unwrap();
+    assert!(vouches(&client.authorities, &served.pair, HOST, at(0)));
+    let (_, shown) = X509Certificate::from_der(&client.pair.chain()[0]).unwrap();
+    assert_eq!(shown.subject().to_string(), "CN=somebody, OU=operator");
+    let usages = shown.extended_key_usage().unwrap().unwrap().value;
+    assert!(usages.client_auth && !usages.server_auth);
+    assert!(client.pair.validity().contains(at(1)) && !client.pair.validity().contains(at(2)));
+    let nobody = super::client(&Data::new(), &subject, hours(24), at(0));
+    assert!(matches!(nobody, Err(IssueError::NoAuthority)));
 }

@@ -1,14 +1,18 @@
 //! Three years of several replicas, of which each reads the Secret when it happens to.
 
 use super::*;
-use crate::webhook::certificates::testing::at;
-use crate::webhook::certificates::trust::vouches;
+use crate::pki::testing::{SUBJECT, at};
+use crate::pki::trust::vouches;
 use proptest::prelude::*;
 use rustls::pki_types::CertificateDer;
 
 const HOST: &str = "a.ns.svc";
 const REPLICAS: usize = 3;
 const END: i64 = 3 * 365;
+
+fn step(data: &Data, names: &BTreeSet<String>, now: Timestamp) -> Result<Step, IssueError> {
+    super::step(data, &SUBJECT, names, now)
+}
 
 /// A replica looks after so many minutes, and what it has injected is as old as its last look.
 fn looks() -> impl Strategy<Value = Vec<(usize, i64)>> {

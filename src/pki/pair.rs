@@ -104,7 +104,7 @@ impl Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhook::certificates::testing::{Issued, at};
+    use crate::pki::testing::{Issued, at};
     use rstest::rstest;
 
     fn pem() -> Issued {

@@ -1,0 +1,184 @@
+//! Which Events the step from one status to the next deserves. Pure.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
+use crate::api::database::v1::DatabaseStatus;
+use crate::controllers::common::announce::is_news;
+pub use crate::controllers::common::announce::{Announcement, tell};
+use crate::runtime::conditions::READY;
+use crate::runtime::events::EventType;
+
+/// Reasons that somebody should have a look at.
+const BAD: [&str; 15] = [
+    "InvalidSpec",
+    "NameTaken",
+    "Rejected",
+    "Blocked",
+    "Refused",
+    "Unsupported",
+    "RestartPending",
+    "NoPrimary",
+    "PrimaryLost",
+    "PrimaryNotRunning",
+    "PrimaryNotReady",
+    "NoWrites",
+    "ReplicasNotStreaming",
+    "InstancesUnreachable",
+    "InstancesNotReady",
+];
+/// Reasons that say that nothing happened yet, or that another condition tells better.
+const SILENT: [&str; 6] = [
+    "Waiting",
+    "Complete",
+    "NoReplicas",
+    "NotAsked",
+    "Loading",
+    "Starting",
+];
+/// Reasons whose message is news of its own: another mistake, not a count that moved.
+const NEWS_BY_MESSAGE: [&str; 5] = ["InvalidSpec", "NameTaken", "Rejected", "Refused", "Unsupported"];
+
+/// The Events for what is new in `after`.
+pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Vec<Announcement> {
+    let conditions = before
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    // Nothing serves at the beginning, and that is no reason to warn.
+    let begins = after.phase.as_deref() == Some("Creating");
+    let news = after
+        .conditions
+        .iter()
+        .filter(|condition| is_news(conditions, condition, &NEWS_BY_MESSAGE));
+    let mut announcements: Vec<_> = news.filter_map(|condition| announce(condition, begins)).collect();
+    announcements.extend(elected(before, after));
+    announcements
+}
+
+/// Another instance takes writes than before.
+fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<Announcement> {
+    let primary = after.primary.as_ref()?;
+    let earlier = before.and_then(|status| status.primary.as_ref());
+    if earlier == Some(primary) {
+        return None;
+    }
+    let timeline = after
+        .timeline
+        .map(|timeline| format!(" on timeline {timeline}"))
+        .unwrap_or_default();
+    let note = match earlier {
+        Some(earlier) => format!("{primary} is the primary{timeline}, after {earlier}"),
+        None => format!("{primary} is the primary{timeline}"),
+    };
+    Some(Announcement {
+        type_: EventType::Normal,
+        reason: "PrimaryElected".to_owned(),
+        action: "Elect",
+        note,
+    })
+}
+
+fn announce(condition: &Condition, begins: bool) -> Option<Announcement> {
+    let reason = condition.reason.as_str();
+    let action = match condition.type_.as_str() {
+        _ if SILENT.contains(&reason) => return None,
+        AVAILABLE => "Serve",
+        // What is amiss with the primary was told by Available.
+        REPLICATION_HEALTHY if matches!(reason, "Streaming" | "ReplicasNotStreaming") => "Replicate",
+        CONFIGURATION_APPLIED => "Configure",
+        BACKUPS_CONFIGURED => "BackUp",
+        PROGRESSING if condition.status == "True" => "Progress",
+        // Ready repeats another condition, unless all is well or all others are.
+        READY if matches!(reason, "Ready" | "InstancesNotReady") => "Serve",
+        _ => return None,
+    };
+    let is_of_the_spec = matches!(
+        condition.type_.as_str(),
+        CONFIGURATION_APPLIED | BACKUPS_CONFIGURED
+    );
+    let bad = BAD.contains(&reason) && (is_of_the_spec || !begins);
+    Some(Announcement {
+        type_: if bad {
+            EventType::Warning
+        } else {
+            EventType::Normal
+        },
+        reason: reason.to_owned(),
+        action,
+        note: condition.message.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    fn status(phase: &str, primary: Option<&str>, conditions: &[(&str, &str, &str, &str)]) -> DatabaseStatus {
+        let condition = |(type_, status, reason, message): &(&str, &str, &str, &str)| Condition {
+            type_: (*type_).to_owned(),
+            status: (*status).to_owned(),
+            reason: (*reason).to_owned(),
+            message: (*message).to_owned(),
+            last_transition_time: Time(jiff::Timestamp::UNIX_EPOCH),
+            observed_generation: None,
+        };
+        DatabaseStatus {
+            phase: Some(phase.to_owned()),
+            primary: primary.map(str::to_owned),
+            timeline: Some(2),
+            conditions: conditions.iter().map(condition).collect(),
+            ..DatabaseStatus::default()
+        }
+    }
+
+    fn told(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Vec<(EventType, String)> {
+        let announcements = announcements(before, after).into_iter();
+        announcements.map(|event| (event.type_, event.reason)).collect()
+    }
+
+    #[test]
+    fn a_failover_is_told_as_it_happens() {
+        let well = status("Running", Some("a-0"), &[(AVAILABLE, "True", "Available", "")]);
+        let lost = status("Degraded", None, &[(AVAILABLE, "False", "NoPrimary", "")]);
+        let again = status("Running", Some("a-1"), &[(AVAILABLE, "True", "Available", "")]);
+        assert_eq!(
+            told(Some(&well), &lost),
+            [(EventType::Warning, "NoPrimary".to_owned())]
+        );
+        assert_eq!(
+            told(Some(&lost), &again),
+            [
+                (EventType::Normal, "Available".to_owned()),
+                (EventType::Normal, "PrimaryElected".to_owned())
+            ]
+        );
+        assert_eq!(
+            told(Some(&well), &again),
+            [(EventType::Normal, "PrimaryElected".to_owned())]
+        );
+        assert!(told(Some(&again), &again).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_done_is_a_warning_once_and_again_when_it_is_something_else() {
+        let asks = |message| {
+            status(
+                "Creating",
+                None,
+                &[(CONFIGURATION_APPLIED, "False", "Unsupported", message)],
+            )
+        };
+        let warning = [(EventType::Warning, "Unsupported".to_owned())];
+        assert_eq!(told(None, &asks("spec.users")), warning);
+        assert!(told(Some(&asks("spec.users")), &asks("spec.users")).is_empty());
+        assert_eq!(told(Some(&asks("spec.users")), &asks("spec.databases")), warning);
+    }
+
+    #[test]
+    fn that_nothing_serves_at_first_is_no_reason_to_warn() {
+        let begins = status("Creating", None, &[(AVAILABLE, "False", "NoPrimary", "")]);
+        assert_eq!(told(None, &begins), [(EventType::Normal, "NoPrimary".to_owned())]);
+    }
+}

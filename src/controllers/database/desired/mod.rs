@@ -1,0 +1,140 @@
+//! The objects that a database consists of, built from a validated spec. Pure: no client, no clock, no randomness.
+
+pub mod access;
+pub mod disruption_budget;
+pub mod names;
+mod pod;
+pub mod secrets;
+pub mod services;
+pub mod settings;
+pub mod stateful_set;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::Settings;
+use crate::api::database::ValidDatabase;
+use crate::pki::authority::Data;
+use stateful_set::Volume;
+
+/// A validated database and the reference that makes an object its child.
+#[derive(Debug)]
+pub struct Owner<'a> {
+    /// The database.
+    pub database: &'a ValidDatabase,
+    /// Marks the database as controller; with it, nothing but volumes outlives the database.
+    pub reference: OwnerReference,
+}
+
+impl Owner<'_> {
+    /// The database's name.
+    pub fn name(&self) -> &str {
+        &self.database.name
+    }
+
+    fn metadata(&self, name: String) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(name),
+            namespace: Some(self.database.namespace.clone()),
+            labels: Some(names::labels(self.name())),
+            owner_references: Some(vec![self.reference.clone()]),
+            ..ObjectMeta::default()
+        }
+    }
+}
+
+/// What is not in the spec, and decided before children are built.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// How many instances there are to be: as many as there are where the spec asks for fewer.
+    pub replicas: i32,
+    /// What cannot be changed any more.
+    pub volume: Volume,
+    /// PostgreSQL's identifier of the data, once it is known.
+    pub system_identifier: Option<String>,
+}
+
+/// What is secret, made once. It cannot be printed.
+#[derive(Clone, PartialEq)]
+pub struct Secrets {
+    /// The owner's password.
+    pub password: Vec<u8>,
+    /// The authority, and what it has issued.
+    pub certificates: Data,
+}
+
+/// Children that hold nothing secret, and the Lease. To be taken apart without `..`, so that one that is forgotten does not compile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resources {
+    /// Instances run under it.
+    pub service_account: ServiceAccount,
+    /// What they may do.
+    pub role: Role,
+    /// That they may.
+    pub role_binding: RoleBinding,
+    /// Made once, and written by instances from then on.
+    pub lease: Lease,
+    /// What instances go by.
+    pub settings: ConfigMap,
+    /// Leads to the primary.
+    pub primary: Service,
+    /// Leads to replicas.
+    pub read_only: Service,
+    /// Gives names to instances.
+    pub instances: Service,
+    /// The instances.
+    pub stateful_set: StatefulSet,
+    /// For two instances or more.
+    pub disruption_budget: Option<PodDisruptionBudget>,
+}
+
+/// Builds all children but Secrets.
+///
+/// # Errors
+/// When the settings cannot be written as JSON.
+pub fn build(
+    owner: &Owner<'_>,
+    settings: &Settings,
+    decided: &Decided,
+) -> Result<Resources, serde_json::Error> {
+    let Decided {
+        replicas,
+        volume,
+        system_identifier,
+    } = decided;
+    let told = settings::settings(
+        owner.database,
+        *replicas,
+        system_identifier.as_deref(),
+        &settings.cluster_domain,
+    );
+    Ok(Resources {
+        service_account: access::service_account(owner),
+        role: access::role(owner),
+        role_binding: access::role_binding(owner),
+        lease: access::lease(owner),
+        settings: settings::config_map(owner, settings::file(&told)?),
+        primary: services::primary(owner),
+        read_only: services::read_only(owner),
+        instances: services::instances(owner),
+        stateful_set: stateful_set::build(owner, settings, *replicas, volume),
+        disruption_budget: disruption_budget::build(owner, *replicas),
+    })
+}
+
+/// The Secrets of a database.
+pub fn build_secrets(owner: &Owner<'_>, settings: &Settings, secrets: &Secrets) -> [Secret; 3] {
+    [
+        secrets::credentials(owner, &secrets.password, &settings.cluster_domain),
+        secrets::authority(owner, &secrets.certificates),
+        secrets::tls(owner, &secrets.certificates),
+    ]
+}
+
+#[cfg(test)]
+#[path = "desired_tests.rs"]
+mod tests;

@@ -1,0 +1,102 @@
+//! Names, labels and paths that the objects of a database share.
+
+use std::collections::BTreeMap;
+
+use crate::api::database::agent::{self, ROLE_LABEL};
+use crate::controllers::common::labels;
+
+/// What the pods run, in the label by which a Database's children are told from those of other kinds.
+pub const POSTGRESQL: &str = "postgresql";
+/// Component of all children.
+pub const DATABASE: &str = "database";
+
+/// The volume: PGDATA and what is beside it.
+pub const DATA_DIR: &str = "/var/lib/roadstead";
+/// Where the settings are mounted.
+pub const SETTINGS_DIR: &str = "/etc/roadstead/postgres";
+/// Where the instances' certificate and their authorities are mounted.
+pub const TLS_DIR: &str = "/etc/roadstead/tls";
+/// Where the owner's name and password are mounted.
+pub const CREDENTIALS_DIR: &str = "/etc/roadstead/credentials";
+/// Configuration, keys and socket of the running server, in memory.
+pub const RUN_DIR: &str = "/run/roadstead";
+
+/// PostgreSQL.
+pub const POSTGRES_PORT: i32 = agent::POSTGRES_PORT as i32;
+/// The instance manager.
+pub const CONTROL_PORT: i32 = agent::PORT as i32;
+
+/// The headless Service, and the account under which instances run.
+pub fn instances(database: &str) -> String {
+    format!("{database}-instances")
+}
+
+/// The Service that leads to replicas.
+pub fn read_only(database: &str) -> String {
+    format!("{database}-ro")
+}
+
+/// The Secret with the authority and its key, which no pod mounts.
+pub fn authority(database: &str) -> String {
+    format!("{database}-authority")
+}
+
+/// The Secret with the certificate of the instances.
+pub fn tls(database: &str) -> String {
+    format!("{database}-tls")
+}
+
+/// The ConfigMap with [`agent::Settings`].
+pub fn settings(database: &str) -> String {
+    format!("{database}-settings")
+}
+
+/// The pod of an instance.
+pub fn pod(database: &str, ordinal: i32) -> String {
+    format!("{database}-{ordinal}")
+}
+
+/// A Service as the whole cluster knows it.
+pub fn host(service: &str, namespace: &str, cluster_domain: &str) -> String {
+    format!("{service}.{namespace}.svc.{cluster_domain}")
+}
+
+/// Where an instance is found by the others, and what its certificate is checked for.
+pub fn instance_host(database: &str, pod: &str, namespace: &str, cluster_domain: &str) -> String {
+    format!("{pod}.{}", host(&instances(database), namespace, cluster_domain))
+}
+
+/// The labels that every child has.
+pub fn labels(database: &str) -> BTreeMap<String, String> {
+    labels::labels(POSTGRESQL, database, DATABASE)
+}
+
+/// Selects all pods of a database.
+pub fn selector(database: &str) -> BTreeMap<String, String> {
+    labels::selector(POSTGRESQL, database, DATABASE)
+}
+
+/// Selects those of its pods that have a role.
+pub fn selector_of(database: &str, role: &str) -> BTreeMap<String, String> {
+    let mut selector = selector(database);
+    selector.insert(ROLE_LABEL.to_owned(), role.to_owned());
+    selector
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::api::database::MAX_NAME;
+
+    proptest! {
+        #[test]
+        fn every_derived_name_is_a_label_of_dns(name in "[a-z][-a-z0-9]{0,50}[a-z0-9]") {
+            prop_assert!(name.len() <= MAX_NAME);
+            for derived in [instances(&name), read_only(&name), authority(&name), tls(&name), settings(&name), pod(&name, 8)] {
+                prop_assert!(derived.len() <= 63, "{derived}");
+            }
+        }
+    }
+}

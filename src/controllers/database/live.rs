@@ -1,0 +1,115 @@
+//! What there is of a database after the writes. Pure.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::error::Error;
+use super::instances::Asked;
+use super::lease::Held;
+use crate::api::database::agent::{Report, Role};
+use crate::controllers::common::pod::is_ready;
+
+/// The instances of a database, what they say, and what kept a child from being written.
+#[derive(Clone, Copy, Debug)]
+pub struct Live<'a> {
+    /// As it was applied or, where that could not be written, as it is.
+    pub stateful_set: Option<&'a StatefulSet>,
+    /// The instances' pods, sorted by name.
+    pub pods: &'a [Arc<Pod>],
+    /// Who leads.
+    pub lease: &'a Held,
+    /// What those said that were asked.
+    pub asked: &'a [Asked],
+    /// Whether anybody is asked at all.
+    pub asks: bool,
+    /// The hash of the settings that instances should go by.
+    pub settings: Option<&'a str>,
+    /// What kept a child from being written.
+    pub failure: Option<&'a Error>,
+}
+
+impl<'a> Live<'a> {
+    /// What an instance said, or why that is not known; none if it was not asked.
+    pub fn answer(&self, pod: &str) -> Option<&'a Result<Report, String>> {
+        let asked = self.asked.iter().find(|asked| asked.pod == pod);
+        asked.map(|asked| &asked.answer)
+    }
+
+    /// What those said who answered.
+    pub fn reports(&self) -> impl Iterator<Item = (&'a str, &'a Report)> + use<'a> {
+        let reported = |asked: &'a Asked| Some((asked.pod.as_str(), asked.answer.as_ref().ok()?));
+        self.asked.iter().filter_map(reported)
+    }
+
+    /// What the holder of the Lease says of itself, if it is the primary in its own eyes too.
+    pub fn primary(&self) -> Option<&'a Report> {
+        let answer = self.answer(self.lease.leader()?)?;
+        let is_holder = |report: &&Report| {
+            report.role == Role::Primary && Some(&report.identity) == self.lease.holder.as_ref()
+        };
+        answer.as_ref().ok().filter(is_holder)
+    }
+
+    /// The pod of that name.
+    pub fn pod(&self, name: &str) -> Option<&'a Pod> {
+        let mut pods = self.pods.iter();
+        pods.find(|pod| pod.name_any() == name).map(|pod| &**pod)
+    }
+
+    /// How many pods are ready and stay.
+    pub fn ready(&self) -> usize {
+        let stays = |pod: &&Arc<Pod>| pod.metadata.deletion_timestamp.is_none() && is_ready(pod);
+        self.pods.iter().filter(stays).count()
+    }
+
+    /// How many instances the StatefulSet is to have.
+    pub fn replicas(&self) -> Option<i32> {
+        self.stateful_set?.spec.as_ref()?.replicas
+    }
+
+    /// The pods that are of an earlier revision of the template, as far as the StatefulSet's controller has seen the present one.
+    pub fn outdated(&self) -> Vec<String> {
+        let revision = self.stateful_set.and_then(|set| {
+            let status = set.status.as_ref()?;
+            let is_observed = status.observed_generation >= set.metadata.generation;
+            status.update_revision.as_ref().filter(|_| is_observed)
+        });
+        let Some(revision) = revision else {
+            return Vec::new();
+        };
+        let of_another = |pod: &&Arc<Pod>| {
+            let own = pod.labels().get("controller-revision-hash");
+            own.is_some_and(|own| own != revision)
+        };
+        self.pods
+            .iter()
+            .filter(of_another)
+            .map(|pod| pod.name_any())
+            .collect()
+    }
+}
+
+/// Why a pod does not run, in the kubelet's or the scheduler's words.
+pub fn waiting(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let containers = [&status.init_container_statuses, &status.container_statuses];
+    let mut containers = containers.into_iter().flatten().flatten();
+    let of_container = containers.find_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        waiting.reason.clone()
+    });
+    let unscheduled = || {
+        let mut conditions = status.conditions.iter().flatten();
+        conditions
+            .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
+            .map(|condition| {
+                let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
+                let message = condition.message.as_deref().unwrap_or_default();
+                format!("{reason}: {message}").trim_end_matches(": ").to_owned()
+            })
+    };
+    of_container.or_else(unscheduled)
+}

@@ -1,0 +1,299 @@
+//! What is said of a database. Pure: time is an argument.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::decide::Intent;
+use super::desired::names;
+use super::live::Live;
+use super::verdict::{self, IS_PAUSED, PAUSED, UNSUPPORTED, Verdict};
+use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
+use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus};
+use crate::controllers::common::pod::is_ready;
+use crate::runtime::conditions::{Conditions, READY, State};
+
+/// The primary says that a write of its own was committed less than 10 s ago.
+pub const AVAILABLE: &str = "Available";
+/// Every wanted replica streams.
+pub const REPLICATION_HEALTHY: &str = "ReplicationHealthy";
+/// What the spec says is what the instances go by, all of it.
+pub const CONFIGURATION_APPLIED: &str = "ConfigurationApplied";
+/// Something is under way.
+pub const PROGRESSING: &str = "Progressing";
+/// What has served before does not serve in full.
+pub const DEGRADED: &str = "Degraded";
+/// Backups are made as the spec asks.
+pub const BACKUPS_CONFIGURED: &str = "BackupsConfigured";
+/// The phase of a database whose children are being removed.
+pub const DELETING: &str = "Deleting";
+
+/// Of [`CONFIGURATION_APPLIED`]: nothing of the spec can be brought about.
+const BLOCKING: [&str; 5] = ["InvalidSpec", "NameTaken", "Rejected", "Blocked", "Refused"];
+/// A replica that is less behind than this is not behind: as much is on its way while all is well. Bytes.
+const NO_LAG: u64 = 1 << 20;
+
+/// What a status is computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// What was made of the spec.
+    pub intent: Intent<'a>,
+    /// What there is since it was carried out.
+    pub live: Live<'a>,
+    /// The cluster's DNS domain.
+    pub cluster_domain: &'a str,
+}
+
+impl Seen<'_> {
+    /// How many instances there are to be.
+    fn wanted(&self) -> i32 {
+        match self.intent {
+            Intent::CarryOut(_, decided) => decided.replicas,
+            Intent::Pause(database) => database.instances,
+            Intent::Refuse(_) => self.live.replicas().unwrap_or(0),
+        }
+    }
+}
+
+/// Computes the status. The same observations give the same status, whenever it is computed.
+pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> DatabaseStatus {
+    let nothing = DatabaseStatus::default();
+    let before = database.status.as_ref().unwrap_or(&nothing);
+    let (live, wanted) = (&seen.live, seen.wanted());
+    let mut conditions = Conditions::new(&before.conditions, database.metadata.generation, now);
+    set(&mut conditions, AVAILABLE, verdict::available(live));
+    set(
+        &mut conditions,
+        REPLICATION_HEALTHY,
+        verdict::replication(live, wanted),
+    );
+    set(
+        &mut conditions,
+        CONFIGURATION_APPLIED,
+        verdict::configuration(seen.intent, live),
+    );
+    set(
+        &mut conditions,
+        PROGRESSING,
+        verdict::progressing(seen.intent, live, wanted),
+    );
+    if database.spec.backup.enabled {
+        let message = "spec.backup: this version makes no backups yet";
+        conditions.set(BACKUPS_CONFIGURED, State::False, UNSUPPORTED, message);
+    }
+    ready(&mut conditions, seen, wanted);
+    degraded(&mut conditions, before);
+    let phase = phase(&conditions, before, seen);
+    let primary = live.primary();
+    let is_ready = state(&conditions, READY) == State::True;
+    let error = conditions
+        .get(READY)
+        .filter(|_| !is_ready)
+        .map(|ready| ready.message.clone());
+    let name = database.name_any();
+    let host = names::host(
+        &name,
+        &database.namespace().unwrap_or_default(),
+        seen.cluster_domain,
+    );
+    DatabaseStatus {
+        phase: Some(phase.to_owned()),
+        observed_generation: database.metadata.generation,
+        endpoint: Some(host),
+        version: primary
+            .and_then(|primary| primary.version.clone())
+            .or_else(|| before.version.clone()),
+        replicas: i32::try_from(live.pods.len()).unwrap_or(i32::MAX),
+        ready_replicas: i32::try_from(live.ready()).unwrap_or(i32::MAX),
+        primary: live.lease.leader().map(str::to_owned),
+        timeline: live.lease.timeline.or(before.timeline),
+        system_identifier: system_identifier(before, seen),
+        instances: live.pods.iter().map(|pod| instance(live, pod)).collect(),
+        error,
+        conditions: conditions.finish(),
+    }
+}
+
+/// What the status of a database is while it is deleted, from the pods that are left.
+pub fn deleting(database: &Database, pods: &[Arc<Pod>], now: Timestamp) -> DatabaseStatus {
+    let before = database.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&before.conditions, database.metadata.generation, now);
+    let message = "the database is being deleted";
+    for type_ in [AVAILABLE, REPLICATION_HEALTHY, CONFIGURATION_APPLIED, READY] {
+        conditions.set(type_, State::False, DELETING, message);
+    }
+    conditions.set(DEGRADED, State::False, DELETING, message);
+    conditions.set(PROGRESSING, State::True, DELETING, message);
+    let left = |pod: &Arc<Pod>| {
+        before
+            .instances
+            .iter()
+            .find(|instance| instance.name == pod.name_any())
+            .cloned()
+            .unwrap_or_else(|| InstanceStatus {
+                name: pod.name_any(),
+                ..InstanceStatus::default()
+            })
+    };
+    let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+    DatabaseStatus {
+        phase: Some(DELETING.to_owned()),
+        observed_generation: database.metadata.generation,
+        replicas: i32::try_from(pods.len()).unwrap_or(i32::MAX),
+        ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
+        instances: pods.iter().map(left).collect(),
+        error: None,
+        conditions: conditions.finish(),
+        ..before
+    }
+}
+
+/// Whether a status says that all is well.
+pub fn is_ready_in(status: &DatabaseStatus) -> bool {
+    let mut conditions = status.conditions.iter();
+    conditions.any(|condition| condition.type_ == READY && condition.status == State::True.as_str())
+}
+
+fn set(conditions: &mut Conditions, type_: &str, verdict: Verdict) {
+    conditions.set(type_, verdict.state, verdict.reason, verdict.message);
+}
+
+fn state(conditions: &Conditions, type_: &str) -> State {
+    match conditions.get(type_).map(|condition| condition.status.as_str()) {
+        Some("True") => State::True,
+        Some("False") => State::False,
+        _ => State::Unknown,
+    }
+}
+
+fn reason<'a>(conditions: &'a Conditions, type_: &str) -> &'a str {
+    conditions
+        .get(type_)
+        .map_or("", |condition| condition.reason.as_str())
+}
+
+/// Writes are taken, every replica streams, all instances are there and go by the present settings. What this version does not do yet takes nothing from
+/// it: that is said by [`CONFIGURATION_APPLIED`].
+fn ready(conditions: &mut Conditions, seen: &Seen<'_>, wanted: i32) {
+    let is_blocked = BLOCKING.contains(&reason(conditions, CONFIGURATION_APPLIED));
+    let all = [CONFIGURATION_APPLIED, AVAILABLE, REPLICATION_HEALTHY];
+    conditions.ready_from(if is_blocked { &all } else { &all[1..] });
+    if state(conditions, READY) != State::True {
+        return;
+    }
+    let ready = seen.live.ready();
+    let taken = verdict::taken(&seen.live);
+    if i32::try_from(ready).unwrap_or(i32::MAX) < wanted {
+        let message = format!("{ready} of {wanted} instances are ready");
+        conditions.set(READY, State::False, "InstancesNotReady", message);
+    } else if taken.state != State::True {
+        set(conditions, READY, taken);
+    } else if matches!(seen.intent, Intent::Pause(_)) {
+        let message = format!("it serves as it is; {IS_PAUSED}");
+        conditions.set(READY, State::True, PAUSED, message);
+    }
+}
+
+/// Whether it has served before, and not only begun to exist.
+fn has_served(before: &DatabaseStatus) -> bool {
+    let phase = before.phase.as_deref();
+    before.system_identifier.is_some() && phase.is_some_and(|phase| phase != "Creating")
+}
+
+fn degraded(conditions: &mut Conditions, before: &DatabaseStatus) {
+    let worst = [State::False, State::Unknown].into_iter().find_map(|wanted| {
+        let mut types = [AVAILABLE, REPLICATION_HEALTHY].into_iter();
+        let found = types.find(|type_| state(conditions, type_) == wanted)?;
+        Some((wanted, conditions.get(found)?.clone()))
+    });
+    match worst {
+        None => {
+            let message = "writes are taken and every replica streams";
+            conditions.set(DEGRADED, State::False, "AsExpected", message);
+        }
+        Some(_) if !has_served(before) => {
+            let message = "it has not served in full yet";
+            conditions.set(DEGRADED, State::False, "Creating", message);
+        }
+        Some((State::False, why)) => conditions.set(DEGRADED, State::True, &why.reason, why.message),
+        Some((_, why)) => conditions.set(DEGRADED, State::Unknown, &why.reason, why.message),
+    }
+}
+
+/// Once known it stays, whatever instances say: they serve nothing else.
+fn system_identifier(before: &DatabaseStatus, seen: &Seen<'_>) -> Option<String> {
+    let decided = match seen.intent {
+        Intent::CarryOut(_, decided) => decided.system_identifier.clone(),
+        _ => None,
+    };
+    let known = [
+        before.system_identifier.clone(),
+        decided,
+        seen.live.lease.system_identifier.clone(),
+    ];
+    known.into_iter().flatten().next()
+}
+
+fn phase(conditions: &Conditions, before: &DatabaseStatus, seen: &Seen<'_>) -> &'static str {
+    let is = |type_: &str| state(conditions, type_) == State::True;
+    let is_blocked = BLOCKING.contains(&reason(conditions, CONFIGURATION_APPLIED));
+    let failed = || {
+        let mut reports = seen.live.reports().peekable();
+        reports.peek().is_some() && reports.all(|(_, report)| report.state == Doing::Failed)
+    };
+    if matches!(seen.intent, Intent::Pause(_)) {
+        "Paused"
+    } else if is(READY) {
+        "Running"
+    } else if is_blocked && !is(AVAILABLE) || failed() {
+        "Failed"
+    } else if !has_served(before) && (is(PROGRESSING) || !is(AVAILABLE)) {
+        "Creating"
+    } else if is(AVAILABLE) && is(PROGRESSING) {
+        "Updating"
+    } else {
+        "Degraded"
+    }
+}
+
+/// What is known of one instance.
+fn instance(live: &Live<'_>, pod: &Pod) -> InstanceStatus {
+    let name = pod.name_any();
+    let report = live.answer(&name).and_then(|answer| answer.as_ref().ok());
+    let role = match report.map(|report| report.role) {
+        Some(Role::Primary) => Some("primary".to_owned()),
+        Some(Role::Replica) => Some("replica".to_owned()),
+        Some(Role::None) => None,
+        // What it said of itself last.
+        None => pod.labels().get(ROLE_LABEL).cloned(),
+    };
+    InstanceStatus {
+        role,
+        state: report.map(|report| format!("{:?}", report.state)),
+        lag: report.and_then(|report| lag(live.primary(), report)),
+        timeline: report.and_then(|report| report.timeline).map(i64::from),
+        name,
+    }
+}
+
+/// How far a replica's replay is behind, in bytes: none while it is less than [`NO_LAG`], rounded up to a power of two from there. Exact numbers would
+/// differ each time that somebody asks, and be written each time.
+fn lag(primary: Option<&Report>, replica: &Report) -> Option<i64> {
+    if replica.role != Role::Replica {
+        return None;
+    }
+    let (ahead, replayed): (Lsn, Lsn) = (primary?.received?, replica.replayed?);
+    let behind = ahead.ahead_of(replayed);
+    let coarse = if behind < NO_LAG {
+        0
+    } else {
+        behind.checked_next_power_of_two().unwrap_or(behind)
+    };
+    i64::try_from(coarse).ok()
+}
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;

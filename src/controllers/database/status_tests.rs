@@ -1,0 +1,404 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::database::ValidDatabase;
+use crate::api::database::agent::Standby;
+use crate::api::database::validate;
+use crate::controllers::database::decide::decide;
+use crate::controllers::database::desired::Decided;
+use crate::controllers::database::error::Error;
+use crate::controllers::database::instances::Asked;
+use crate::controllers::database::lease::Held;
+use crate::controllers::database::observe::Observed;
+use crate::controllers::database::testing::{at, children, database, valid};
+use crate::runtime::apply::ApplyError;
+use crate::runtime::key::ObjectKey;
+
+/// Three instances, of which orders-0 leads.
+struct Scene {
+    database: Database,
+    pods: Vec<Arc<Pod>>,
+    lease: Held,
+    asked: Vec<Asked>,
+    asks: bool,
+    failure: Option<Error>,
+}
+
+fn pod(name: &str, ready: bool, role: Option<&str>) -> Arc<Pod> {
+    let pod = json!({
+        "metadata": {"name": name, "labels": {ROLE_LABEL: role, "controller-revision-hash": "new"}},
+        "status": {
+            "phase": "Running", "podIP": "10.0.0.1",
+            "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+        },
+    });
+    let mut pod = pod;
+    if role.is_none() {
+        pod["metadata"]["labels"]
+            .as_object_mut()
+            .unwrap()
+            .remove(ROLE_LABEL);
+    }
+    Arc::new(serde_json::from_value(pod).unwrap())
+}
+
+fn standby(name: &str, state: &str) -> Standby {
+    Standby {
+        name: name.into(),
+        state: state.into(),
+        ..Standby::default()
+    }
+}
+
+fn report(ordinal: usize) -> Report {
+    let name = format!("orders-{ordinal}");
+    let common = Report {
+        identity: format!("uid-{ordinal}"),
+        name,
+        timeline: Some(2),
+        system_identifier: Some("7".into()),
+        received: Some(Lsn(0x300_0000)),
+        replayed: Some(Lsn(0x300_0000)),
+        version: Some("17.6".into()),
+        settings: Some("hash".into()),
+        ..Report::default()
+    };
+    if ordinal > 0 {
+        return Report {
+            role: Role::Replica,
+            state: Doing::Streaming,
+            streaming: true,
+            ..common
+        };
+    }
+    Report {
+        role: Role::Primary,
+        state: Doing::Leading,
+        wrote_ms: Some(800),
+        standbys: vec![standby("orders-1", "streaming"), standby("orders-2", "streaming")],
+        ..common
+    }
+}
+
+impl Scene {
+    fn well() -> Self {
+        let role = |ordinal| if ordinal == 0 { "primary" } else { "replica" };
+        let asked = |ordinal| Asked {
+            pod: format!("orders-{ordinal}"),
+            answer: Ok(report(ordinal)),
+        };
+        Self {
+            database: database("orders", json!({"size": "large"})),
+            pods: (0..3)
+                .map(|i| pod(&format!("orders-{i}"), true, Some(role(i))))
+                .collect(),
+            lease: Held {
+                holder: Some("uid-0".into()),
+                primary: Some("orders-0".into()),
+                system_identifier: Some("7".into()),
+                timeline: Some(2),
+            },
+            asked: (0..3).map(asked).collect(),
+            asks: true,
+            failure: None,
+        }
+    }
+
+    /// The same with another spec.
+    fn of(spec: Value) -> Self {
+        let mut whole = json!({"size": "large"});
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(spec.as_object().unwrap().clone());
+        Self {
+            database: database("orders", whole),
+            ..Self::well()
+        }
+    }
+
+    /// The same once it was said to be so.
+    fn known(mut self) -> Self {
+        let status = Self::well().status();
+        self.database.status = Some(status);
+        self
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn report(&mut self, ordinal: usize) -> &mut Report {
+        self.asked[ordinal].answer.as_mut().unwrap()
+    }
+
+    fn status(&self) -> DatabaseStatus {
+        let valid: Result<ValidDatabase, _> = validate(&self.database);
+        let original = database("orders", json!({"size": "large"}));
+        let observed: Observed = children(&original);
+        let decided: Option<Decided> = valid
+            .as_ref()
+            .ok()
+            .map(|valid| decide(valid, &observed, self.database.status.as_ref()));
+        let intent = match (&valid, &decided) {
+            (Err(problems), _) => Intent::Refuse(problems),
+            (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
+            (Ok(valid), _) => Intent::Pause(valid),
+        };
+        let mut set = (*observed.stateful_sets[0]).clone();
+        set.status = serde_json::from_value(json!({"replicas": 3, "updateRevision": "new"})).unwrap();
+        let seen = Seen {
+            intent,
+            live: Live {
+                stateful_set: Some(&set),
+                pods: &self.pods,
+                lease: &self.lease,
+                asked: &self.asked,
+                asks: self.asks,
+                settings: Some("hash"),
+                failure: self.failure.as_ref(),
+            },
+            cluster_domain: "cluster.local",
+        };
+        compute(&self.database, &seen, at(60))
+    }
+
+    fn said(&self, type_: &str) -> (String, String, String) {
+        let status = self.status();
+        let condition = status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == type_);
+        let condition = condition.unwrap_or_else(|| panic!("{type_} is not said"));
+        (
+            condition.status.clone(),
+            condition.reason.clone(),
+            condition.message.clone(),
+        )
+    }
+
+    fn is(&self, type_: &str) -> (String, String) {
+        let (status, reason, _) = self.said(type_);
+        (status, reason)
+    }
+}
+
+fn is(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+#[test]
+fn a_database_that_serves_as_asked() {
+    insta::assert_yaml_snapshot!(Scene::well().status());
+}
+
+#[test]
+fn a_database_that_has_lost_its_primary() {
+    let lost = Scene::well().known().change(|scene| {
+        scene.lease.holder = None;
+        scene.pods[0] = pod("orders-0", false, Some("primary"));
+        scene.asked[0].answer = Err("Connection refused".into());
+        for ordinal in [1, 2] {
+            scene.report(ordinal).state = Doing::Detached;
+        }
+    });
+    insta::assert_yaml_snapshot!(lost.status());
+}
+
+#[test]
+fn the_same_said_twice_is_the_same_status() {
+    let known = Scene::well().known();
+    assert_eq!(known.database.status, Some(known.status()));
+}
+
+#[rstest]
+#[case::writes(|_: &mut Scene| {}, "True", "Available")]
+#[case::the_last_write_is_old(|scene: &mut Scene| scene.report(0).wrote_ms = Some(10_000), "False", "NoWrites")]
+#[case::it_never_wrote(|scene: &mut Scene| scene.report(0).wrote_ms = None, "False", "NoWrites")]
+#[case::nobody_holds_the_lease(|scene: &mut Scene| scene.lease.holder = None, "False", "NoPrimary")]
+#[case::nobody_ever_did(|scene: &mut Scene| scene.lease = Held::default(), "False", "NoPrimary")]
+#[case::another_process_of_that_name(|scene: &mut Scene| scene.report(0).identity = "uid-other".into(), "False", "Promoting")]
+#[case::it_promotes(|scene: &mut Scene| scene.report(0).role = Role::None, "False", "Promoting")]
+#[case::its_pod_is_gone(|scene: &mut Scene| { scene.pods.remove(0); }, "False", "PrimaryLost")]
+#[case::its_pod_does_not_run(|scene: &mut Scene| { scene.asked.remove(0); }, "False", "PrimaryNotRunning")]
+#[case::it_is_not_ready(|scene: &mut Scene| {
+    scene.asked[0].answer = Err("refused".into());
+    scene.pods[0] = pod("orders-0", false, None);
+}, "False", "PrimaryNotReady")]
+#[case::it_cannot_be_asked(|scene: &mut Scene| scene.asked[0].answer = Err("no route".into()), "Unknown", "InstancesUnreachable")]
+#[case::nobody_asks(|scene: &mut Scene| { scene.asked.clear(); scene.asks = false; }, "Unknown", "NotAsked")]
+fn it_is_available_only_if_the_primary_says_that_it_has_just_written(
+    #[case] change: fn(&mut Scene),
+    #[case] status: &str,
+    #[case] reason: &str,
+) {
+    let scene = Scene::well().change(change);
+    assert_eq!(scene.is(AVAILABLE), is(status, reason));
+    // Ready never says more than Available.
+    let ready = scene.is(READY).0;
+    assert!(ready == status || ready == "False", "{ready}");
+    assert_eq!(scene.status().error.is_none(), ready == "True");
+}
+
+#[rstest]
+#[case::stream(|_: &mut Scene| {}, "True", "Streaming")]
+#[case::catches_up(|scene: &mut Scene| scene.report(0).standbys[1].state = "catchup".into(), "False", "ReplicasNotStreaming")]
+#[case::does_not_follow(|scene: &mut Scene| { scene.report(0).standbys.pop(); }, "False", "ReplicasNotStreaming")]
+#[case::has_no_pod(|scene: &mut Scene| { scene.pods.pop(); scene.asked.pop(); }, "False", "ReplicasNotStreaming")]
+#[case::a_stranger_streams(|scene: &mut Scene| scene.report(0).standbys[1].name = "backup".into(), "False", "ReplicasNotStreaming")]
+#[case::no_primary(|scene: &mut Scene| scene.lease.holder = None, "False", "NoPrimary")]
+#[case::not_known(|scene: &mut Scene| scene.asked[0].answer = Err("no route".into()), "Unknown", "InstancesUnreachable")]
+fn replication_is_healthy_only_if_every_replica_streams(
+    #[case] change: fn(&mut Scene),
+    #[case] status: &str,
+    #[case] reason: &str,
+) {
+    let scene = Scene::well().change(change);
+    assert_eq!(scene.is(REPLICATION_HEALTHY), is(status, reason));
+    assert!(status == "True" || scene.is(READY).0 != "True");
+}
+
+#[test]
+fn a_single_instance_needs_no_replica() {
+    let single = Scene::well().change(|scene| {
+        scene.database = database("orders", json!({"size": "small", "paused": true}));
+        scene.pods.truncate(1);
+        scene.asked.truncate(1);
+        scene.report(0).standbys.clear();
+    });
+    assert_eq!(single.is(REPLICATION_HEALTHY), is("True", "NoReplicas"));
+    assert_eq!(single.is(READY), is("True", "Paused"));
+}
+
+#[rstest]
+#[case::applied(json!({}), |_: &mut Scene| {}, "True", "Applied", "True")]
+#[case::invalid(json!({"version": "9"}), |_: &mut Scene| {}, "False", "InvalidSpec", "False")]
+#[case::paused(json!({"paused": true}), |_: &mut Scene| {}, "Unknown", "Paused", "True")]
+#[case::refused(json!({}), |scene: &mut Scene| scene.report(1).refused = Some("no".into()), "False", "Refused", "False")]
+#[case::loading(json!({}), |scene: &mut Scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
+#[case::unsupported(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
+#[case::unsupported_and_loading(json!({"users": [{"name": "app"}]}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
+#[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
+#[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RestartPending", "True")]
+#[case::outdated(json!({}), |scene: &mut Scene| {
+    let mut pod = (*scene.pods[1]).clone();
+    pod.metadata.labels.as_mut().unwrap().insert("controller-revision-hash".into(), "old".into());
+    scene.pods[1] = Arc::new(pod);
+}, "False", "RestartPending", "True")]
+#[case::not_known(json!({}), |scene: &mut Scene| scene.asked[2].answer = Err("no route".into()), "Unknown", "InstancesUnreachable", "Unknown")]
+#[case::blocked(json!({}), |scene: &mut Scene| scene.failure = Some(Error::Apply(ApplyError::NotOurs {
+    kind: "Secret".into(), key: ObjectKey::namespaced("shop", "orders"), owner: "nobody known".into(),
+})), "False", "NameTaken", "False")]
+fn the_configuration_is_applied_only_if_all_of_it_is(
+    #[case] spec: Value,
+    #[case] change: fn(&mut Scene),
+    #[case] status: &str,
+    #[case] reason: &str,
+    #[case] ready: &str,
+) {
+    let scene = Scene::of(spec).known().change(change);
+    assert_eq!(scene.is(CONFIGURATION_APPLIED), is(status, reason));
+    assert_eq!(scene.is(READY).0, ready, "{:?}", scene.said(READY));
+}
+
+#[test]
+fn what_is_not_done_is_told_by_its_name() {
+    let asks = Scene::of(json!({"users": [{"name": "app"}], "backup": {"enabled": true}}));
+    let (_, _, message) = asks.said(CONFIGURATION_APPLIED);
+    assert_eq!(message, "spec.users: no user is made yet besides the owner");
+    assert_eq!(asks.is(BACKUPS_CONFIGURED), is("False", "Unsupported"));
+    let without = Scene::well().status();
+    assert!(
+        without
+            .conditions
+            .iter()
+            .all(|condition| condition.type_ != BACKUPS_CONFIGURED)
+    );
+}
+
+fn nothing_yet(scene: &mut Scene) {
+    scene.pods.clear();
+    scene.asked.clear();
+    scene.lease = Held::default();
+}
+
+fn a_replica_joins(scene: &mut Scene) {
+    scene.report(0).standbys.pop();
+    scene.report(2).state = Doing::Joining;
+}
+
+fn the_primary_is_lost(scene: &mut Scene) {
+    scene.lease.holder = None;
+    scene.pods.remove(0);
+    scene.asked.remove(0);
+}
+
+#[rstest]
+#[case::new(false, json!({}), nothing_yet, "Creating", "False")]
+#[case::joins_at_first(false, json!({}), a_replica_joins, "Creating", "False")]
+#[case::well(false, json!({}), |_: &mut Scene| {}, "Running", "False")]
+#[case::joins_again(true, json!({}), a_replica_joins, "Updating", "True")]
+#[case::lost(true, json!({}), the_primary_is_lost, "Degraded", "True")]
+#[case::all_is_lost(true, json!({}), nothing_yet, "Degraded", "True")]
+#[case::paused(true, json!({"paused": true}), |_: &mut Scene| {}, "Paused", "False")]
+#[case::invalid_from_the_beginning(false, json!({"version": "9"}), nothing_yet, "Failed", "False")]
+#[case::invalid_and_serving(true, json!({"version": "9"}), |_: &mut Scene| {}, "Degraded", "False")]
+#[case::failed(true, json!({}), |scene: &mut Scene| {
+    scene.lease.holder = None;
+    (0..3).for_each(|ordinal| scene.report(ordinal).state = Doing::Failed);
+}, "Failed", "True")]
+fn the_phase_says_what_goes_on(
+    #[case] known: bool,
+    #[case] spec: Value,
+    #[case] change: fn(&mut Scene),
+    #[case] phase: &str,
+    #[case] degraded: &str,
+) {
+    let scene = Scene::of(spec).change(change);
+    let scene = if known { scene.known() } else { scene };
+    assert_eq!(scene.status().phase.as_deref(), Some(phase));
+    assert_eq!(scene.is(DEGRADED).0, degraded);
+}
+
+#[test]
+fn the_systems_identifier_stays_once_it_is_known() {
+    let forgotten = Scene::well().known().change(nothing_yet);
+    assert_eq!(forgotten.status().system_identifier.as_deref(), Some("7"));
+    let other = Scene::well()
+        .known()
+        .change(|scene| scene.lease.system_identifier = Some("8".into()));
+    assert_eq!(other.status().system_identifier.as_deref(), Some("7"));
+}
+
+#[rstest]
+#[case::none(0x300_0000, Some(0))]
+#[case::little(0x2F8_0000, Some(0))]
+#[case::some(0x200_0001, Some(1 << 24))]
+#[case::much(0, Some(1 << 26))]
+fn the_lag_of_a_replica_is_coarse_so_that_it_is_seldom_written(
+    #[case] replayed: u64,
+    #[case] lag: Option<i64>,
+) {
+    let scene = Scene::well().change(|scene| scene.report(1).replayed = Some(Lsn(replayed)));
+    let instances = scene.status().instances;
+    assert_eq!((instances[0].lag, instances[1].lag), (None, lag));
+}
+
+#[test]
+fn an_instance_that_does_not_answer_has_the_role_of_its_label_and_no_state() {
+    let scene = Scene::well().change(|scene| scene.asked[1].answer = Err("no route".into()));
+    let found = scene.status().instances[1].clone();
+    assert_eq!((found.role.as_deref(), found.state), (Some("replica"), None));
+}
+
+#[test]
+fn while_it_is_deleted_nothing_is_said_to_serve() {
+    let known = Scene::well().known();
+    let status = deleting(&known.database, &known.pods[..1], at(90));
+    assert_eq!((status.phase.as_deref(), status.replicas), (Some(DELETING), 1));
+    assert_eq!(status.system_identifier.as_deref(), Some("7"));
+    let _ = valid(&known.database);
+    assert!(!is_ready_in(&status) && is_ready_in(&known.status()));
+}

@@ -1,0 +1,89 @@
+//! What a spec asks for and this version does not do yet: told by name, never passed over. Pure.
+
+use super::desired::Decided;
+use crate::api::database::ValidDatabase;
+use crate::api::database::agent::Report;
+
+/// Each field with what becomes of it, in the order of the fields.
+pub fn unsupported(database: &ValidDatabase, decided: &Decided, primary: Option<&Report>) -> Vec<String> {
+    let mut found = Vec::new();
+    let runs = primary.and_then(|report| report.version.as_deref());
+    if let Some(runs) = runs.filter(|runs| database.version.contains('.') && *runs != database.version) {
+        found.push(format!(
+            "spec.version: PostgreSQL {runs} runs, since that is in the image"
+        ));
+    }
+    if decided.replicas > database.instances {
+        let there = decided.replicas;
+        found.push(format!(
+            "spec.instances: there are {there}, and none of them is taken away yet"
+        ));
+    }
+    if !database.storage.is_as_large_as(&decided.volume.size) {
+        let size = &decided.volume.size.0;
+        found.push(format!("spec.storage.size: volumes stay at {size} for now"));
+    }
+    if !database.users.is_empty() {
+        found.push("spec.users: no user is made yet besides the owner".to_owned());
+    }
+    // The first is the one that carries the object's name.
+    if database.databases.len() > 1 {
+        found.push(
+            "spec.databases: no database is made yet besides the one that is named as this object".to_owned(),
+        );
+    }
+    if database
+        .databases
+        .iter()
+        .any(|inside| !inside.extensions.is_empty())
+    {
+        found.push("spec.databases[].extensions: none is made yet".to_owned());
+    }
+    if database.tls.certificate_secret.is_some() {
+        found.push("spec.tls.certificateSecret: the operator's own certificate is shown for now".to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controllers::database::decide::decide;
+    use crate::controllers::database::testing::{children, database, valid};
+
+    #[rstest]
+    #[case::nothing(json!({}), &[])]
+    #[case::users(json!({"users": [{"name": "app"}]}), &["spec.users"])]
+    #[case::databases(json!({"databases": [{"name": "more"}]}), &["spec.databases"])]
+    #[case::extensions(json!({"databases": [{"name": "orders", "extensions": [{"name": "pg_trgm"}]}]}), &["spec.databases[].extensions"])]
+    #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &["spec.tls.certificateSecret"])]
+    #[case::volume(json!({"storage": {"size": "20Gi"}}), &["spec.storage.size"])]
+    #[case::the_same_volume(json!({"storage": {"size": "10240Mi"}}), &[])]
+    #[case::instances(json!({"instances": 1}), &["spec.instances"])]
+    #[case::minor(json!({"version": "17.4"}), &["spec.version"])]
+    #[case::the_same_minor(json!({"version": "17.6"}), &[])]
+    #[case::backups(json!({"backup": {"enabled": true}}), &[])]
+    fn whatever_is_not_done_is_told_by_its_field(#[case] spec: Value, #[case] fields: &[&str]) {
+        let observed = children(&database("orders", json!({"instances": 3})));
+        let mut asked = json!({"instances": 3});
+        asked
+            .as_object_mut()
+            .unwrap()
+            .extend(spec.as_object().unwrap().clone());
+        let valid = valid(&database("orders", asked));
+        let decided = decide(&valid, &observed, None);
+        let report = Report {
+            version: Some("17.6".into()),
+            ..Report::default()
+        };
+        let found = unsupported(&valid, &decided, Some(&report));
+        let found: Vec<_> = found
+            .iter()
+            .map(|text| text.split(": ").next().unwrap())
+            .collect();
+        assert_eq!(found, fields);
+    }
+}

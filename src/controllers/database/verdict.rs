@@ -1,0 +1,299 @@
+//! What is found of a database, condition by condition. Pure.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::decide::Intent;
+use super::error::Error;
+use super::live::{Live, waiting};
+use super::unsupported::unsupported;
+use crate::api::database::agent::{Report, State as Doing};
+use crate::controllers::common::pod::is_ready;
+use crate::runtime::apply::ApplyError;
+use crate::runtime::conditions::State;
+
+/// How long ago the primary's last write may have been committed.
+pub const WRITE_MS: u64 = 10_000;
+/// The author asks that nothing be changed.
+pub const PAUSED: &str = "Paused";
+/// What is said then.
+pub const IS_PAUSED: &str = "spec.paused is true: nothing is changed until it is false";
+/// What an instance says is not known.
+pub const UNREACHABLE: &str = "InstancesUnreachable";
+/// What the spec asks for is not done yet by this version.
+pub const UNSUPPORTED: &str = "Unsupported";
+
+/// State, reason and message of a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What it says.
+    pub state: State,
+    /// One word in CamelCase.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+fn verdict(state: State, reason: &'static str, message: impl Into<String>) -> Verdict {
+    Verdict {
+        state,
+        reason,
+        message: message.into(),
+    }
+}
+
+/// Whether writes are taken: the primary has committed one of its own just now.
+pub fn available(live: &Live<'_>) -> Verdict {
+    let Some(leader) = live.lease.leader() else {
+        let message = match first_trouble(live) {
+            Some(trouble) => format!("no instance is the primary; {trouble}"),
+            None => "no instance is the primary".to_owned(),
+        };
+        return verdict(State::False, "NoPrimary", message);
+    };
+    let Some(pod) = live.pod(leader) else {
+        let message = format!("the pod of the primary, {leader}, is gone");
+        return verdict(State::False, "PrimaryLost", message);
+    };
+    let answer = match live.answer(leader) {
+        Some(answer) => answer,
+        None if !live.asks => {
+            return verdict(State::Unknown, "NotAsked", "instances are not asked how they are");
+        }
+        None => {
+            let message = format!("the primary, {leader}, does not run{}", because(waiting(pod)));
+            return verdict(State::False, "PrimaryNotRunning", message);
+        }
+    };
+    match answer {
+        Err(error) if is_ready(pod) => verdict(State::Unknown, UNREACHABLE, unreachable(leader, error)),
+        Err(error) => {
+            let message = format!("the primary, {leader}, is not ready, and does not say why: {error}");
+            verdict(State::False, "PrimaryNotReady", message)
+        }
+        Ok(report) if live.primary().is_none() => {
+            let message = format!("{leader} is to be the primary: {}", doing(report));
+            verdict(State::False, "Promoting", message)
+        }
+        Ok(report) if report.wrote_ms.is_some_and(|ago| ago < WRITE_MS) => {
+            verdict(State::True, "Available", format!("{leader} takes writes"))
+        }
+        Ok(report) => {
+            let message = format!(
+                "the primary, {leader}, has not committed a write for 10 s: {}",
+                doing(report)
+            );
+            verdict(State::False, "NoWrites", message)
+        }
+    }
+}
+
+/// Whether every wanted replica streams, in the eyes of the primary.
+pub fn replication(live: &Live<'_>, wanted: i32) -> Verdict {
+    let replicas = usize::try_from(wanted.saturating_sub(1)).unwrap_or(0);
+    if replicas == 0 {
+        return verdict(State::True, "NoReplicas", "a single instance has no replicas");
+    }
+    let Some(primary) = live.primary() else {
+        let available = available(live);
+        let state = match available.state {
+            State::False => State::False,
+            _ => State::Unknown,
+        };
+        return verdict(state, available.reason, available.message);
+    };
+    let streams = |name: &str| {
+        let mut standbys = primary.standbys.iter();
+        standbys.any(|standby| standby.name == name && standby.state == "streaming")
+    };
+    let leader = live.lease.leader().unwrap_or_default();
+    let others = live.pods.iter().filter(|pod| pod.name_any() != leader);
+    let (streaming, not): (Vec<_>, Vec<_>) = others.partition(|pod| streams(&pod.name_any()));
+    let count = streaming.len();
+    if count >= replicas {
+        return verdict(
+            State::True,
+            "Streaming",
+            format!("{count} of {replicas} replicas stream"),
+        );
+    }
+    let first = not.first().and_then(|pod| trouble(live, pod));
+    let why = first.map(|trouble| format!("; {trouble}")).unwrap_or_default();
+    let message = format!("{count} of {replicas} replicas stream{why}");
+    verdict(State::False, "ReplicasNotStreaming", message)
+}
+
+/// Whether what the spec says is what instances go by.
+pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
+    let (database, decided) = match intent {
+        Intent::Refuse(problems) => {
+            let consequence = if live.stateful_set.is_some() {
+                "what there is stays as it is"
+            } else {
+                "nothing is made yet"
+            };
+            return verdict(State::False, "InvalidSpec", format!("{problems}; {consequence}"));
+        }
+        Intent::Pause(_) => return verdict(State::Unknown, PAUSED, IS_PAUSED),
+        Intent::CarryOut(database, decided) => (database, decided),
+    };
+    if let Some(failure) = live.failure {
+        return verdict(State::False, reason_of(failure), failure.to_string());
+    }
+    let refused = live
+        .reports()
+        .find_map(|(pod, report)| Some((pod, report.refused.as_ref()?)));
+    if let Some((pod, why)) = refused {
+        let message = format!("{pod} does not take its settings: {why}");
+        return verdict(State::False, "Refused", message);
+    }
+    let unsupported = unsupported(database, decided, live.primary());
+    if !unsupported.is_empty() {
+        return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
+    }
+    let taken = taken(live);
+    if taken.state == State::False {
+        return taken;
+    }
+    let outdated = live.outdated();
+    if !outdated.is_empty() {
+        let message = format!(
+            "the pods of these instances are as an earlier spec had them until somebody deletes them: {}",
+            outdated.join(", ")
+        );
+        return verdict(State::False, "RestartPending", message);
+    }
+    let pending = live
+        .reports()
+        .find(|(_, report)| !report.pending_restart.is_empty());
+    if let Some((pod, report)) = pending {
+        let settings = report.pending_restart.join(", ");
+        let message = format!("these settings take effect once {pod} is started again: {settings}");
+        return verdict(State::False, "RestartPending", message);
+    }
+    taken
+}
+
+/// Whether every instance says that it goes by the present settings.
+pub fn taken(live: &Live<'_>) -> Verdict {
+    if !live.asks {
+        return verdict(
+            State::Unknown,
+            "NotAsked",
+            "instances are not asked what they go by",
+        );
+    }
+    let pods = live.pods.len();
+    let behind = live
+        .reports()
+        .filter(|(_, report)| report.settings.as_deref() != live.settings)
+        .count();
+    let silent = live
+        .asked
+        .iter()
+        .find_map(|asked| Some((&asked.pod, asked.answer.as_ref().err()?)));
+    let known = live.reports().count();
+    match silent {
+        _ if behind > 0 => {
+            let message = format!(
+                "{} of {pods} instances go by the present settings",
+                known - behind
+            );
+            verdict(State::False, "Loading", message)
+        }
+        Some((pod, error)) => verdict(State::Unknown, UNREACHABLE, unreachable(pod, error)),
+        None if known == 0 || known < pods => {
+            let message = format!("{known} of {pods} instances run");
+            verdict(State::Unknown, "Waiting", message)
+        }
+        None => verdict(State::True, "Applied", "all instances go by the present settings"),
+    }
+}
+
+/// Whether something is under way, and what.
+pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict {
+    match intent {
+        Intent::Pause(_) => return verdict(State::False, PAUSED, IS_PAUSED),
+        Intent::Refuse(_) => return verdict(State::False, "InvalidSpec", "the spec has to be mended first"),
+        Intent::CarryOut(..) => {}
+    }
+    if let Some(failure) = live.failure {
+        return verdict(State::False, reason_of(failure), failure.to_string());
+    }
+    let moves = |report: &Report| {
+        matches!(
+            report.state,
+            Doing::Initialising
+                | Doing::Joining
+                | Doing::Rewinding
+                | Doing::Starting
+                | Doing::Promoting
+                | Doing::Stopping
+        )
+    };
+    let moving = live.reports().find(|(_, report)| moves(report));
+    if let Some((pod, report)) = moving {
+        let reason = match report.state {
+            Doing::Initialising => "Initialising",
+            Doing::Promoting => "Promoting",
+            _ => "Joining",
+        };
+        return verdict(State::True, reason, format!("{pod}: {}", doing(report)));
+    }
+    let pods = i32::try_from(live.pods.len()).unwrap_or(i32::MAX);
+    if pods < wanted {
+        let message = format!("{pods} of {wanted} instances have a pod");
+        return verdict(State::True, "Scaling", message);
+    }
+    let starting = live
+        .pods
+        .iter()
+        .find(|pod| live.answer(&pod.name_any()).is_none() && !is_ready(pod));
+    if let Some(pod) = starting.filter(|_| live.asks) {
+        let message = format!("{} starts{}", pod.name_any(), because(waiting(pod)));
+        return verdict(State::True, "Starting", message);
+    }
+    let taken = taken(live);
+    if taken.reason == "Loading" {
+        return verdict(State::True, taken.reason, taken.message);
+    }
+    verdict(State::False, "Complete", "nothing is under way")
+}
+
+/// Why a write failed: what people can mend by a name of its own.
+fn reason_of(failure: &Error) -> &'static str {
+    match failure {
+        Error::Apply(ApplyError::NotOurs { .. }) => "NameTaken",
+        Error::Apply(ApplyError::Rejected { .. }) => "Rejected",
+        _ => "Blocked",
+    }
+}
+
+fn first_trouble(live: &Live<'_>) -> Option<String> {
+    live.pods.iter().find_map(|pod| trouble(live, pod))
+}
+
+/// What is known of an instance that does not serve.
+fn trouble(live: &Live<'_>, pod: &Pod) -> Option<String> {
+    let name = pod.name_any();
+    match live.answer(&name) {
+        Some(Ok(report)) => Some(format!("{name}: {}", doing(report))),
+        Some(Err(error)) => Some(unreachable(&name, error)),
+        None => waiting(pod).map(|why| format!("{name}: {why}")),
+    }
+}
+
+fn doing(report: &Report) -> String {
+    match &report.message {
+        Some(message) => format!("{:?}, {message}", report.state),
+        None => format!("{:?}", report.state),
+    }
+}
+
+fn unreachable(pod: &str, error: &str) -> String {
+    format!("{pod} does not say how it is: {error}")
+}
+
+fn because(why: Option<String>) -> String {
+    why.map(|why| format!(": {why}")).unwrap_or_default()
+}

@@ -1,0 +1,206 @@
+//! Writes what was decided: the one place of this controller that changes children.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use rustls::crypto::aws_lc_rs;
+
+use super::Settings;
+use super::announce::Announcement;
+use super::certificates::{self, INSTANCE};
+use super::desired::secrets::{self, Randomness, password_in};
+use super::desired::{Decided, Owner, Resources, Secrets, build, build_secrets, names};
+use super::error::Error;
+use super::observe::{Observed, named};
+use crate::api::database::v1::Database;
+use crate::pki::authority::{Data, step};
+use crate::runtime::apply::{Applier, Outcome};
+use crate::runtime::events::EventType;
+
+/// What is known of the children after the writes, those that failed included: as they were written last, or as they were observed.
+#[derive(Default)]
+pub struct Applied {
+    /// The instances.
+    pub stateful_set: Option<Arc<StatefulSet>>,
+    /// What they go by.
+    pub settings: Option<Arc<ConfigMap>>,
+    /// Who leads them.
+    pub lease: Option<Arc<Lease>>,
+    /// The authority, and what it has issued.
+    pub certificates: Data,
+    /// What is worth telling.
+    pub announcements: Vec<Announcement>,
+}
+
+impl Applied {
+    /// What there was.
+    pub fn of(observed: &Observed, database: &str) -> Self {
+        let secret = |name: &str| named(&observed.secrets, name).map(|secret| &**secret);
+        Self {
+            stateful_set: named(&observed.stateful_sets, database).cloned(),
+            settings: named(&observed.config_maps, &names::settings(database)).cloned(),
+            lease: named(&observed.leases, database).cloned(),
+            certificates: certificates::held(
+                secret(&names::authority(database)),
+                secret(&names::tls(database)),
+            ),
+            announcements: Vec::new(),
+        }
+    }
+}
+
+/// Writes the children in the order in which they need each other, then removes those that are no longer wanted.
+///
+/// # Errors
+/// The first write that failed. What was done until then is in `applied`.
+pub async fn write(
+    apply: &Applier,
+    (database, owner): (&Database, &Owner<'_>),
+    (settings, decided): (&Settings, &Decided),
+    observed: &Observed,
+    applied: &mut Applied,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let Resources {
+        service_account,
+        role,
+        role_binding,
+        lease,
+        settings: told,
+        primary,
+        read_only,
+        instances,
+        stateful_set,
+        disruption_budget,
+    } = build(owner, settings, decided)?;
+    let account = service_account.name_any();
+    apply
+        .apply(service_account, named(&observed.service_accounts, &account))
+        .await?;
+    apply.apply(role, named(&observed.roles, &account)).await?;
+    apply
+        .apply(role_binding, named(&observed.role_bindings, &account))
+        .await?;
+    // Instances write it from then on: whatever is there stays as it is.
+    let lease = apply.once(lease, named(&observed.leases, owner.name())).await?;
+    applied.lease = Some(lease.object);
+    write_secrets(apply, owner, settings, observed, applied, now).await?;
+    let told = apply
+        .apply(told, named(&observed.config_maps, &names::settings(owner.name())))
+        .await?;
+    applied.settings = Some(told.object);
+    for service in [instances, primary, read_only] {
+        let name = service.name_any();
+        apply.apply(service, named(&observed.services, &name)).await?;
+    }
+    let written = apply
+        .apply(stateful_set, named(&observed.stateful_sets, owner.name()))
+        .await?;
+    applied
+        .announcements
+        .extend(written_stateful_set(owner.name(), written.outcome));
+    applied.stateful_set = Some(written.object);
+    let mut budgets = Vec::new();
+    if let Some(budget) = disruption_budget {
+        let name = budget.name_any();
+        apply.apply(budget, named(&observed.budgets, &name)).await?;
+        budgets.push(name);
+    }
+    apply.prune(database, &observed.budgets, &budgets).await?;
+    Ok(())
+}
+
+/// What is random is made once. A cache that does not know a Secret may be late, so what is there is taken before anything is written over it.
+async fn write_secrets(
+    apply: &Applier,
+    owner: &Owner<'_>,
+    settings: &Settings,
+    observed: &Observed,
+    applied: &mut Applied,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let domain = &settings.cluster_domain;
+    let live = |name: &str| named(&observed.secrets, name);
+    let credentials = match live(owner.name()) {
+        Some(live) => Arc::clone(live),
+        None => {
+            let password = secrets::password(&randomness()?);
+            let made = secrets::credentials(owner, password.as_bytes(), domain);
+            apply.once(made, None).await?.object
+        }
+    };
+    let password = match password_in(&credentials) {
+        Some(password) => password.to_vec(),
+        None => secrets::password(&randomness()?).into_bytes(),
+    };
+
+    let dns_names = certificates::dns_names(owner.name(), &owner.database.namespace, domain);
+    let mut step_from = |held: &Data| -> Result<Data, Error> {
+        let step = step(held, &INSTANCE, &dns_names, now)?;
+        Ok(match step.write {
+            Some(write) => {
+                applied.announcements.push(issued(&write.why));
+                write.data
+            }
+            None => held.clone(),
+        })
+    };
+    let (authority_name, tls_name) = (names::authority(owner.name()), names::tls(owner.name()));
+    let mut certificates = step_from(&applied.certificates)?;
+    let authority = match live(&authority_name) {
+        Some(live) => Arc::clone(live),
+        None => {
+            let made = secrets::authority(owner, &certificates);
+            let found = apply.once(made, None).await?;
+            if found.outcome != Outcome::Created {
+                let tls = live(&tls_name).map(|secret| &**secret);
+                certificates = step_from(&certificates::held(Some(&found.object), tls))?;
+            }
+            found.object
+        }
+    };
+    let secrets = Secrets {
+        password,
+        certificates,
+    };
+    let [wanted, wanted_authority, tls] = build_secrets(owner, settings, &secrets);
+    apply.apply(wanted, Some(&credentials)).await?;
+    apply.apply(wanted_authority, Some(&authority)).await?;
+    apply.apply(tls, live(&tls_name)).await?;
+    applied.certificates = secrets.certificates;
+    Ok(())
+}
+
+fn randomness() -> Result<Randomness, Error> {
+    let mut bytes = [0; size_of::<Randomness>()];
+    let random = aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| Error::Randomness)?;
+    Ok(bytes)
+}
+
+fn issued(why: &[&str]) -> Announcement {
+    Announcement {
+        type_: EventType::Normal,
+        reason: "CertificatesIssued".to_owned(),
+        action: "Issue",
+        note: format!("certificates of the instances are made anew: {}", why.join("; ")),
+    }
+}
+
+fn written_stateful_set(name: &str, outcome: Outcome) -> Option<Announcement> {
+    let (reason, note) = match outcome {
+        Outcome::Created => ("Created", format!("StatefulSet {name} was created")),
+        Outcome::Updated => ("Updated", format!("StatefulSet {name} was updated")),
+        Outcome::Unchanged | Outcome::Terminating => return None,
+    };
+    Some(Announcement {
+        type_: EventType::Normal,
+        reason: reason.to_owned(),
+        action: "RollOut",
+        note,
+    })
+}
