@@ -1,0 +1,249 @@
+//! Failover between real instances, with a real API server and real PostgreSQL; nobody but the instances themselves acts. Clients write all the time, and a
+//! ledger knows what was acknowledged to them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+#[path = "support/apiserver.rs"]
+mod apiserver;
+#[path = "support/instances.rs"]
+mod instances;
+#[allow(dead_code)]
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use instances::{Database, LIMIT};
+use ledger::{Ledger, Options, prepare, rows};
+use roadstead::api::database::agent::Synchronous;
+use rustix::process::{Signal, kill_process};
+
+/// Writes until it is told to stop, and then looks whether all that was acknowledged is there.
+struct Writers {
+    ledger: Ledger,
+    endpoint: instances::Endpoint,
+}
+
+impl Writers {
+    async fn start(database: &Arc<Database>) -> Self {
+        let endpoint = database.endpoint();
+        let primary = database.primary().await.unwrap();
+        let started = Instant::now();
+        while let Err(error) = prepare(&database.config(primary)).await {
+            assert!(started.elapsed() < LIMIT, "{error}\n{}", database.logs());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let ledger = Ledger::start(endpoint.connect(), Options::default());
+        let writers = Self { ledger, endpoint };
+        writers.some(database).await;
+        writers
+    }
+
+    /// Waits until writes are acknowledged again; gives the longest time for which none was since `from`.
+    async fn resume(&self, database: &Database, from: Instant) -> Duration {
+        let moment = Instant::now();
+        database
+            .until(LIMIT, "writes are acknowledged again", async || {
+                self.ledger.acknowledged_since(moment) > 20
+            })
+            .await;
+        self.ledger.pause(from, Instant::now())
+    }
+
+    async fn some(&self, database: &Database) {
+        self.resume(database, Instant::now()).await;
+    }
+
+    /// Nothing that was acknowledged is missing.
+    async fn finish(self, database: &Database) {
+        let book = self.ledger.stop().await;
+        drop(self.endpoint);
+        let primary = database.primary().await.unwrap();
+        let found = rows(&database.config(primary)).await.unwrap();
+        assert_eq!(
+            book.missing(&found),
+            [],
+            "acknowledged, and not there\n{}",
+            database.logs()
+        );
+        assert_eq!(book.unexpected(&found), [], "there, though PostgreSQL refused it");
+    }
+}
+
+fn figure(name: &str, pause: Duration) {
+    println!("figure {name} {:.1} s", pause.as_secs_f64());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_whose_container_ended_is_replaced_and_comes_back_as_a_replica() {
+    let database = Arc::new(Database::serving("ended", 10, 3, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let killed = Instant::now();
+    database.kill(primary, true).await;
+    let next = database.another_primary(primary).await;
+    let pause = writers.resume(&database, killed).await;
+    figure("container_ended", pause);
+    assert!(pause < Duration::from_secs(10), "{pause:?}\n{}", database.logs());
+    database.start(primary);
+    database.whole().await;
+    assert_eq!(database.primary().await, Some(next), "nobody takes it back");
+    writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_merely_vanished_is_replaced_once_its_lease_has_run_out() {
+    let database = Arc::new(Database::serving("vanished", 20, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let killed = Instant::now();
+    database.replace(primary).await;
+    let next = database.another_primary(primary).await;
+    assert!(
+        killed.elapsed() > Duration::from_secs(5),
+        "{:?}: its lease had not run out",
+        killed.elapsed()
+    );
+    // The new pod has the old one's volume.
+    database.start(primary);
+    let pause = writers.resume(&database, killed).await;
+    figure("pod_vanished", pause);
+    database.whole().await;
+    assert_eq!(database.primary().await, Some(next));
+    writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postmaster_that_was_killed_is_started_again_in_place() {
+    let database = Arc::new(Database::serving("postmaster", 30, 2, Synchronous::Preferred).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let killed = Instant::now();
+    kill_process(database.instances[primary].postmaster(), Signal::KILL).unwrap();
+    let pause = writers.resume(&database, killed).await;
+    figure("postmaster_killed", pause);
+    assert!(pause < Duration::from_secs(8), "{pause:?}\n{}", database.logs());
+    assert_eq!(database.primary().await, Some(primary));
+    database.whole().await;
+    writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_hangs_is_killed_and_replaced() {
+    let database = Arc::new(Database::serving("hung", 40, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let stopped = Instant::now();
+    database.instances[primary].signal_all(Signal::STOP);
+    database.another_primary(primary).await;
+    database.whole().await;
+    let pause = writers.resume(&database, stopped).await;
+    figure("hung", pause);
+    assert!(pause < Duration::from_secs(40), "{pause:?}\n{}", database.logs());
+    writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_is_asked_to_stop_hands_over_at_once() {
+    let database = Arc::new(Database::serving("handed", 50, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let asked = Instant::now();
+    database.instances[primary].ask_to_stop();
+    database.another_primary(primary).await;
+    let pause = {
+        // With two instances commits wait until the other one is back.
+        let started = Instant::now();
+        while database.instances[primary].is_running() {
+            assert!(started.elapsed() < LIMIT, "{}", database.logs());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        database.start(primary);
+        writers.resume(&database, asked).await
+    };
+    figure("asked_to_stop", pause);
+    database.whole().await;
+    writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_loses_the_api_server_alone_yields_and_there_are_never_two() {
+    let database = Arc::new(Database::serving("alone", 60, 3, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let cut = Instant::now();
+    database.cut_off_api(primary, true);
+    let lookout = {
+        let database = Arc::clone(&database);
+        tokio::spawn(async move {
+            let mut twice = Vec::new();
+            while cut.elapsed() < Duration::from_secs(15) {
+                let mut primaries = Vec::new();
+                for index in 0..3 {
+                    if database.ask(index, "SELECT pg_is_in_recovery()::text").await == Ok("false".to_owned())
+                    {
+                        primaries.push(index);
+                    }
+                }
+                if primaries.len() > 1 {
+                    twice.push(primaries);
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            twice
+        })
+    };
+    database.another_primary(primary).await;
+    let pause = writers.resume(&database, cut).await;
+    figure("alone_without_api", pause);
+    assert!(
+        lookout.await.unwrap().is_empty(),
+        "two primaries\n{}",
+        database.logs()
+    );
+    database.cut_off_api(primary, false);
+    database.whole().await;
+    writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_server_that_nobody_reaches_costs_no_write() {
+    let database = Arc::new(Database::serving("outage", 70, 3, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let (primary, before) = (database.primary().await.unwrap(), database.lease().await);
+    let cut = Instant::now();
+    (0..3).for_each(|index| database.cut_off_api(index, true));
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let pause = writers.ledger.pause(cut, Instant::now());
+    figure("api_outage", pause);
+    assert!(pause < Duration::from_secs(2), "{pause:?}\n{}", database.logs());
+    (0..3).for_each(|index| database.cut_off_api(index, false));
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(database.primary().await, Some(primary));
+    let after = database.lease().await;
+    assert_eq!(
+        (after.0, after.2),
+        (before.0, before.2),
+        "the Lease never changed hands"
+    );
+    writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_lost_its_volume_is_made_anew() {
+    let database = Arc::new(Database::serving("wiped", 80, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let other = 1 - primary;
+    for victim in [other, primary] {
+        let from = Instant::now();
+        database.replace(victim).await;
+        database.instances[victim].lose_volume();
+        database.start(victim);
+        writers.resume(&database, from).await;
+        database.whole().await;
+    }
+    assert_eq!(database.primary().await, Some(other));
+    writers.finish(&database).await;
+}
