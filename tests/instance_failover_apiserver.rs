@@ -5,8 +5,8 @@
 
 #[path = "support/apiserver.rs"]
 mod apiserver;
-#[path = "support/instances.rs"]
-mod instances;
+#[path = "support/database_processes.rs"]
+mod database_processes;
 #[allow(dead_code)]
 #[path = "support/ledger.rs"]
 mod ledger;
@@ -14,7 +14,7 @@ mod ledger;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use instances::{Database, LIMIT};
+use database_processes::{Database, LIMIT};
 use ledger::{Ledger, Options, prepare, rows};
 use roadstead::api::database::agent::Synchronous;
 use rustix::process::{Signal, kill_process};
@@ -22,7 +22,7 @@ use rustix::process::{Signal, kill_process};
 /// Writes until it is told to stop, and then looks whether all that was acknowledged is there.
 struct Writers {
     ledger: Ledger,
-    endpoint: instances::Endpoint,
+    endpoint: database_processes::Endpoint,
 }
 
 impl Writers {

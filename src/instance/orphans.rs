@@ -6,8 +6,26 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use tokio::time::interval;
+
+/// Between two sweeps.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// Does what the first process of a container owes to the kernel, if this is it.
+pub async fn reap_orphans() {
+    if !getpid().is_init() {
+        return;
+    }
+    let mut orphans = Orphans::default();
+    let mut ticks = interval(SWEEP);
+    loop {
+        ticks.tick().await;
+        orphans.sweep();
+    }
+}
 
 /// Remembers the zombies of the last sweep.
 #[derive(Debug, Default)]

@@ -1,607 +1,181 @@
-//! Instances of a database as processes on loopback, with a real API server and real PostgreSQL, and no kubelet: what that would do, these tests do.
-//!
-//! Each instance has an address of its own and its own way to the API server, which can be cut. A container is one process with all that it has
-//! started: whoever ends it ends those that hold the lock of its volume as well, as the kernel does with what is left in a container.
+//! Certificates of one authority for a database, and instances on loopback that are played.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, TcpListener as Taken};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+#![allow(dead_code, reason = "each test binary uses what it needs of this")]
 
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::{Client, ResourceExt};
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
-use roadstead::api::database::agent::{
-    CONTAINER, INSTANCE_ROLE, Member, RECORD, REPLICATION_USER, ROLE_LABEL, SETTINGS, Settings, Synchronous,
-};
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
-use tokio::io::copy_bidirectional;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use roadstead::api::database::agent::{FAILSAFE, Member, Report, SWITCHOVER};
+use roadstead::instance::postgres::server::{Request, Shown, serve};
+use roadstead::instance::postgres::tls::Tls;
+use roadstead::runtime::mutual_tls::Credentials;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio_postgres::{Config, NoTls};
 
-use crate::apiserver::{ApiServer, within};
-
-/// On a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(90);
-const PASSWORD: &str = "correct horse";
-
-/// A database and its instances.
-pub struct Database {
-    pub name: String,
-    pub namespace: String,
-    pub instances: Vec<Instance>,
-    pub port: u16,
-    control_port: u16,
-    client: Client,
-    settings: Settings,
-    folder: tempfile::TempDir,
-}
-
-/// One of them.
-pub struct Instance {
-    pub name: String,
-    pub address: IpAddr,
-    folder: PathBuf,
-    process: Mutex<Option<Child>>,
-    way: Way,
-}
-
-/// A way to the API server.
-struct Way {
-    open: watch::Sender<bool>,
-    task: JoinHandle<()>,
-    port: u16,
-}
-
-impl Drop for Way {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Way {
-    async fn to(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (open, is_open) = watch::channel(true);
-        let task = tokio::spawn(async move {
-            loop {
-                let Ok((mut near, _)) = listener.accept().await else {
-                    return;
-                };
-                let mut is_open = is_open.clone();
-                tokio::spawn(async move {
-                    // What is cut swallows what is sent, as a network does.
-                    let Ok(mut far) = TcpStream::connect(server).await else {
-                        return;
-                    };
-                    let cut = {
-                        let mut is_open = is_open.clone();
-                        async move { until(&mut is_open, false).await }
-                    };
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut near, &mut far) => {}
-                        () = cut => until(&mut is_open, true).await,
-                    }
-                });
-            }
-        });
-        Self { open, task, port }
-    }
-}
-
-async fn until(is_open: &mut watch::Receiver<bool>, wanted: bool) {
-    while *is_open.borrow_and_update() != wanted {
-        if is_open.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-fn free_port() -> u16 {
-    Taken::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port()
-}
-
-/// The user for PostgreSQL, which does not run as root.
-fn user() -> Option<u32> {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap();
-    let id = |name: &str| {
-        let line = users.lines().find(|line| line.starts_with(&format!("{name}:")))?;
-        line.split(':').nth(2)?.parse().ok()
-    };
-    let is_root = rustix::process::geteuid().is_root();
-    is_root.then(|| id("postgres").or_else(|| id("nobody")).unwrap())
-}
-
-impl Database {
-    /// Started, with a primary that all others stream from.
-    pub async fn serving(name: &str, number: u8, instances: usize, synchronous: Synchronous) -> Self {
-        let database = Self::prepared(name, number, instances, synchronous).await;
-        for index in 0..instances {
-            database.start(index);
-        }
-        database.whole().await;
-        database
-    }
-
-    async fn prepared(name: &str, number: u8, instances: usize, synchronous: Synchronous) -> Self {
-        let server = ApiServer::shared();
-        let client = server.client().await;
-        let namespace = server.namespace(name).await;
-        let mut place = tempfile::Builder::new();
-        let folder = place
-            .prefix("db")
-            .tempdir_in("/dev/shm")
-            .or_else(|_| place.tempdir())
-            .unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let (port, control_port) = (free_port(), free_port());
-        let address = |index: usize| format!("127.0.{number}.{}", index + 2);
-        let members = (0..instances).map(|index| Member {
-            name: format!("{name}-{index}"),
-            host: address(index),
-        });
-        let settings = Settings {
-            database: name.to_owned(),
-            namespace: namespace.clone(),
-            major: 15,
-            members: members.collect(),
-            parameters: [("shared_buffers".to_owned(), "16MB".to_owned())].into(),
-            synchronous,
-            maximum_lag: 1 << 20,
-            tls: true,
-            ..Settings::default()
-        };
-        let lease = Lease {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
-            spec: None,
-        };
-        let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
-        leases.create(&PostParams::default(), &lease).await.unwrap();
-        let mut database = Self {
-            name: name.to_owned(),
-            namespace,
-            instances: Vec::new(),
-            port,
-            control_port,
-            client,
-            settings,
-            folder,
-        };
-        let authority = Authority::new();
-        for index in 0..instances {
-            let instance = database.instance(index, &authority, server).await;
-            database.instances.push(instance);
-        }
-        database
-    }
-
-    async fn instance(&self, index: usize, authority: &Authority, server: &ApiServer) -> Instance {
-        let Member { name, host } = self.settings.members[index].clone();
-        let folder = self.folder.path().join(&name);
-        let make = |part: &str| {
-            let path = folder.join(part);
-            std::fs::create_dir_all(&path).unwrap();
-            path
-        };
-        let (volume, settings, credentials) = (make("volume"), make("settings"), make("credentials"));
-        if let Some(user) = user() {
-            chown(&volume, Some(user), None).unwrap();
-        }
-        std::fs::write(
-            settings.join(SETTINGS),
-            serde_json::to_vec(&self.settings).unwrap(),
-        )
-        .unwrap();
-        std::fs::write(credentials.join("username"), &self.name).unwrap();
-        std::fs::write(credentials.join("password"), PASSWORD).unwrap();
-        authority.mount(&make("tls"), &host);
-        let mut kubeconfig: Value =
-            serde_json::from_slice(&std::fs::read(server.kubeconfig()).unwrap()).unwrap();
-        let url = kubeconfig["clusters"][0]["cluster"]["server"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        let way = Way::to(url.trim_start_matches("https://").parse().unwrap()).await;
-        kubeconfig["clusters"][0]["cluster"]["server"] = json!(format!("https://127.0.0.1:{}", way.port));
-        std::fs::write(folder.join("kubeconfig"), kubeconfig.to_string()).unwrap();
-        let instance = Instance {
-            name: name.clone(),
-            address: host.parse().unwrap(),
-            folder,
-            process: Mutex::default(),
-            way,
-        };
-        self.make_pod(&name).await;
-        instance
-    }
-
-    fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    async fn make_pod(&self, name: &str) {
-        let pod = json!({
-            "metadata": {"name": name},
-            "spec": {"containers": [{"name": CONTAINER, "image": "postgres"}], "terminationGracePeriodSeconds": 0},
-        });
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        self.pods().create(&PostParams::default(), &pod).await.unwrap();
-    }
-
-    async fn pod(&self, index: usize) -> Pod {
-        self.pods().get(&self.instances[index].name).await.unwrap()
-    }
-
-    /// Starts the container.
-    pub fn start(&self, index: usize) {
-        let uid = tokio::task::block_in_place(|| {
-            tokio::runtime::Handle::current().block_on(async { self.pod(index).await.uid().unwrap() })
-        });
-        let (port, control_port, namespace) = (self.port, self.control_port, self.namespace.clone());
-        let instance = &self.instances[index];
-        let path = |part: &str| instance.folder.join(part);
-        let log = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path("log"))
-            .unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_roadstead"));
-        command.args([
-            "instance",
-            "postgres",
-            "--name",
-            &instance.name,
-            "--namespace",
-            &namespace,
-            "--uid",
-            &uid,
-        ]);
-        for part in [
-            "settings",
-            "tls",
-            "credentials",
-            "volume",
-            "run",
-            "termination-log",
-        ] {
-            command.arg(format!("--{part}")).arg(path(part));
-        }
-        command.args([
-            "--port",
-            &port.to_string(),
-            "--control-port",
-            &control_port.to_string(),
-        ]);
-        command.args([
-            "--address",
-            &instance.address.to_string(),
-            "--bin",
-            "/usr/lib/postgresql/15/bin",
-        ]);
-        if let Some(user) = user() {
-            command.args(["--user", &user.to_string()]);
-        }
-        command.env("KUBECONFIG", path("kubeconfig")).stdin(Stdio::null());
-        command.stdout(log.try_clone().unwrap()).stderr(log);
-        *instance.process.lock().unwrap() = Some(command.spawn().unwrap());
-    }
-
-    /// The container is killed. With `told`, the kubelet says so, and why it says what it says is in the termination log.
-    pub async fn kill(&self, index: usize, told: bool) {
-        let message = std::fs::read_to_string(self.instances[index].folder.join("termination-log")).unwrap();
-        self.instances[index].end();
-        if told {
-            let terminated = json!({"exitCode": 137, "message": message, "reason": "Error"});
-            let status = json!({"name": CONTAINER, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": terminated}});
-            let status = json!({"status": {"containerStatuses": [status]}});
-            let name = self.instances[index].name.clone();
-            self.pods()
-                .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
-                .await
-                .unwrap();
-        }
-    }
-
-    /// The pod is deleted without a word to it, and another one of the same name comes.
-    pub async fn replace(&self, index: usize) {
-        self.instances[index].end();
-        let name = self.instances[index].name.clone();
-        let now = kube::api::DeleteParams::default().grace_period(0);
-        self.pods().delete(&name, &now).await.unwrap();
-        within(LIMIT, "the pod is gone", async || {
-            self.pods().get_opt(&name).await.unwrap().is_none()
-        })
-        .await;
-        self.make_pod(&name).await;
-    }
-
-    /// Who the pods' labels say is the primary; none if nobody, or not exactly one.
-    pub async fn primary(&self) -> Option<usize> {
-        let pods = self.pods().list(&Default::default()).await.unwrap();
-        let leads = |pod: &&Pod| pod.labels().get(ROLE_LABEL).is_some_and(|role| role == "primary");
-        let primaries: Vec<String> = pods
-            .items
-            .iter()
-            .filter(leads)
-            .map(|pod| pod.name_any())
-            .collect();
-        let [primary] = primaries.as_slice() else {
-            return None;
-        };
-        self.instances
-            .iter()
-            .position(|instance| instance.name == *primary)
-    }
-
-    pub async fn another_primary(&self, than: usize) -> usize {
-        let mut primary = None;
-        self.until(LIMIT, "there is another primary", async || {
-            primary = self.primary().await.filter(|primary| *primary != than);
-            primary.is_some()
-        })
-        .await;
-        primary.unwrap()
-    }
-
-    /// Waits until all others stream from a primary.
-    pub async fn whole(&self) {
-        self.until(
-            LIMIT,
-            "there is a primary, and all others stream from it",
-            async || {
-                let Some(primary) = self.primary().await else {
-                    return false;
-                };
-                let streams = self
-                    .ask(
-                        primary,
-                        "SELECT count(*)::text FROM pg_stat_replication WHERE state = 'streaming'",
-                    )
-                    .await;
-                streams.is_ok_and(|streams| streams == (self.instances.len() - 1).to_string())
-            },
-        )
-        .await;
-    }
-
-    pub async fn until(&self, limit: Duration, what: &str, mut done: impl AsyncFnMut() -> bool) {
-        let started = Instant::now();
-        while !done().await {
-            assert!(
-                started.elapsed() < limit,
-                "not within {limit:?}: {what}\n{}",
-                self.logs()
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    /// One text from an instance, over its socket.
-    pub async fn ask(&self, index: usize, query: &str) -> Result<String, String> {
-        let mut config = Config::new();
-        config
-            .host_path(self.instances[index].folder.join("run"))
-            .port(self.port);
-        config
-            .user("postgres")
-            .dbname("postgres")
-            .connect_timeout(Duration::from_secs(2));
-        let asked = async {
-            let (client, connection) = config.connect(NoTls).await.map_err(|error| error.to_string())?;
-            let connection = tokio::spawn(connection);
-            let row = client
-                .query_one(query, &[])
-                .await
-                .map_err(|error| error.to_string());
-            connection.abort();
-            Ok(row?.get(0))
-        };
-        let answer = tokio::time::timeout(Duration::from_secs(3), asked).await;
-        answer.unwrap_or_else(|_| Err("no answer".to_owned()))
-    }
-
-    /// How the owner connects to an instance.
-    pub fn config(&self, index: usize) -> Config {
-        let mut config = Config::new();
-        config
-            .host(self.instances[index].address.to_string())
-            .port(self.port);
-        config.user(&self.name).dbname(&self.name).password(PASSWORD);
-        config
-    }
-
-    /// What the Service would do: leads to whoever is labelled, as long as the result lives.
-    pub fn endpoint(self: &Arc<Self>) -> Endpoint {
-        let (lead, led) = watch::channel(self.config(0));
-        let database = Arc::downgrade(self);
-        let task = tokio::spawn(async move {
-            while let Some(database) = database.upgrade() {
-                if let Some(primary) = database.primary().await {
-                    lead.send_replace(database.config(primary));
-                }
-                drop(database);
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        });
-        Endpoint { led, task }
-    }
-
-    pub fn cut_off_api(&self, index: usize, cut: bool) {
-        self.instances[index].way.open.send_replace(!cut);
-    }
-
-    pub async fn lease(&self) -> (String, Value, i32) {
-        let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
-        let lease = leases.get(&self.name).await.unwrap();
-        let record = lease
-            .annotations()
-            .get(RECORD)
-            .map(|text| serde_json::from_str(text).unwrap());
-        let spec = lease.spec.unwrap_or_default();
-        (
-            spec.holder_identity.unwrap_or_default(),
-            record.unwrap_or_default(),
-            spec.lease_transitions.unwrap_or_default(),
-        )
-    }
-
-    /// The last of what the instances said.
-    pub fn logs(&self) -> String {
-        let mut told = String::new();
-        for instance in &self.instances {
-            let log = std::fs::read_to_string(instance.folder.join("log")).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let from = lines.len().saturating_sub(25);
-            told += &format!("--- {}\n", instance.name);
-            for line in &lines[from..] {
-                let line: Value = serde_json::from_str(line).unwrap_or_else(|_| json!({"message": line}));
-                told += &format!("{} {}\n", line["timestamp"].as_str().unwrap_or_default(), line);
-            }
-        }
-        told
-    }
-}
-
-/// Where the primary is found.
-pub struct Endpoint {
-    led: watch::Receiver<Config>,
-    task: JoinHandle<()>,
-}
-
-impl Endpoint {
-    pub fn connect(&self) -> impl Fn() -> Config + Send + Sync + 'static {
-        let led = self.led.clone();
-        move || led.borrow().clone()
-    }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Instance {
-    /// Every process that works with the volume.
-    pub fn processes(&self) -> Vec<Pid> {
-        let Ok(lock) = std::fs::metadata(self.folder.join("volume/lock")) else {
-            return Vec::new();
-        };
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        all.filter_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let input = std::fs::metadata(entry.path().join("fd/0")).ok()?;
-            (input.ino() == lock.ino() && input.dev() == lock.dev()).then(|| Pid::from_raw(pid))?
-        })
-        .collect()
-    }
-
-    /// The first process of PostgreSQL.
-    pub fn postmaster(&self) -> Pid {
-        let text = std::fs::read_to_string(self.folder.join("volume/data/postmaster.pid")).unwrap();
-        Pid::from_raw(text.lines().next().unwrap().parse().unwrap()).unwrap()
-    }
-
-    pub fn signal_all(&self, signal: Signal) {
-        for pid in self.processes() {
-            let _ = kill_process(pid, signal);
-        }
-    }
-
-    pub fn is_running(&self) -> bool {
-        let mut process = self.process.lock().unwrap();
-        process
-            .as_mut()
-            .is_some_and(|process| process.try_wait().unwrap().is_none())
-    }
-
-    /// Asks the manager to end, as the kubelet does.
-    pub fn ask_to_stop(&self) {
-        let process = self.process.lock().unwrap();
-        let pid = process
-            .as_ref()
-            .and_then(|process| Pid::from_raw(process.id().try_into().unwrap()));
-        kill_process(pid.unwrap(), Signal::TERM).unwrap();
-    }
-
-    fn end(&self) {
-        if let Some(mut process) = self.process.lock().unwrap().take() {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !self.processes().is_empty() && Instant::now() < deadline {
-            self.signal_all(Signal::KILL);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// The volume is lost.
-    pub fn lose_volume(&self) {
-        let volume = self.folder.join("volume");
-        std::fs::remove_dir_all(&volume).unwrap();
-        std::fs::create_dir(&volume).unwrap();
-        chown(&volume, user(), None).unwrap();
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    certificate: String,
+/// An authority of one database.
+#[derive(Clone)]
+pub struct Authority {
+    issuer: Arc<Issuer<'static, KeyPair>>,
+    pub pem: String,
 }
 
 impl Authority {
-    fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
+    pub fn new() -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "authority");
-        let certificate = params.self_signed(&key).unwrap().pem();
+        let certificate = params.self_signed(&key).expect("a certificate");
         Self {
-            issuer: Issuer::new(params, key),
-            certificate,
+            pem: certificate.pem(),
+            issuer: Arc::new(Issuer::new(params, key)),
         }
     }
 
-    fn mount(&self, folder: &Path, host: &str) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+    /// A certificate of this organisational unit for these names and addresses, and its key.
+    pub fn sign(&self, unit: &str, names: &[&str]) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("good names");
         params
             .distinguished_name
-            .push(DnType::CommonName, REPLICATION_USER);
-        params
-            .distinguished_name
-            .push(DnType::OrganizationalUnitName, INSTANCE_ROLE);
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ClientAuth,
-            ExtendedKeyUsagePurpose::ServerAuth,
-        ];
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let files = BTreeMap::from([
-            ("ca.crt", self.certificate.clone()),
-            ("tls.crt", certificate.pem()),
-            ("tls.key", key.serialize_pem()),
-        ]);
-        for (name, content) in files {
-            std::fs::write(folder.join(name), content).unwrap();
+            .push(DnType::OrganizationalUnitName, unit);
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    pub fn credentials(&self, unit: &str, names: &[&str]) -> Credentials {
+        let (chain, key) = self.sign(unit, names);
+        Credentials::from_pem(self.pem.as_bytes(), chain.as_bytes(), key.as_bytes()).expect("our own")
+    }
+
+    pub fn tls(&self, unit: &str, names: &[&str]) -> Tls {
+        let tls = Tls::default();
+        tls.publish(self.credentials(unit, names)).expect("TLS");
+        tls
+    }
+}
+
+/// An instance that serves what a test shows.
+pub struct Instance {
+    pub address: SocketAddr,
+    pub tls: Tls,
+    pub shown: watch::Sender<Shown>,
+    pub requests: mpsc::Receiver<Request>,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
+}
+
+impl Instance {
+    pub async fn begin(tls: Tls, address: impl Into<IpAddr>, port: u16) -> Self {
+        let listener = TcpListener::bind((address.into(), port))
+            .await
+            .expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let report = Report {
+            name: address.ip().to_string(),
+            ..Report::default()
+        };
+        let (shown, showing) = watch::channel(Shown {
+            report,
+            ..Shown::default()
+        });
+        let (asking, requests) = mpsc::channel(1);
+        let (stop, stopped) = oneshot::channel();
+        let serving = tls.clone();
+        let ended = tokio::spawn(async move {
+            let stopped = async { drop(stopped.await) };
+            serve(listener, &serving, showing, asking, stopped).await;
+        });
+        Self {
+            address,
+            tls,
+            shown,
+            requests,
+            stop,
+            ended,
         }
+    }
+
+    pub async fn stop(self) {
+        let _ = self.stop.send(());
+        self.ended.await.expect("a server that ends");
+    }
+}
+
+pub fn member(address: IpAddr) -> Member {
+    Member {
+        name: format!("at-{address}"),
+        host: address.to_string(),
+    }
+}
+
+/// One that shows no certificate: curl, as it were. Gives the status and all of the answer.
+pub async fn ask_as_nobody(authority: &Authority, port: u16, path: &str) -> (u16, String) {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap())
+        .unwrap();
+    let config = ClientConfig::builder_with_provider(aws_lc_rs::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let mut stream = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap();
+    let method = if [FAILSAFE, SWITCHOVER].contains(&path) {
+        "POST"
+    } else {
+        "GET"
+    };
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer)
+}
+
+/// Peers that misbehave, each at an address of its own.
+pub mod misbehaving {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// It takes connections and never says anything.
+    pub async fn silent(address: Ipv4Addr, port: u16) {
+        let listener = TcpListener::bind((address, port)).await.unwrap();
+        let mut kept = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            kept.push(stream);
+        }
+    }
+
+    /// It says something that is not TLS.
+    pub async fn babbling(address: Ipv4Addr, port: u16) {
+        let listener = TcpListener::bind((address, port)).await.unwrap();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"SSH-2.0-dropbear\r\n").await;
+            let _ = stream.read(&mut [0; 1024]).await;
+        }
+    }
+
+    /// It has a good certificate, and answers every request so.
+    pub async fn answering(tls: Tls, address: Ipv4Addr, port: u16, answer: axum::Router) {
+        let listener = TcpListener::bind((address, port)).await.unwrap();
+        let limits = roadstead::instance::postgres::server::limits();
+        roadstead::webhook::serve_over(listener, tls.handshakes(), answer, limits, std::future::pending())
+            .await;
     }
 }

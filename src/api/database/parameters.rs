@@ -6,7 +6,7 @@
 use super::limits::{MAX_IDENTIFIER, MAX_VALUE};
 
 /// Settings that only the operator makes, by what rests on them.
-pub(super) const OWNED: [&str; 81] = [
+pub(super) const OWNED: [&str; 86] = [
     // Files, and directives that read files.
     "config_file",
     "data_directory",
@@ -41,6 +41,7 @@ pub(super) const OWNED: [&str; 81] = [
     // How instances follow each other and recover; see the prefixes archive_ and recovery_target.
     "cluster_name",
     "hot_standby",
+    "max_wal_senders",
     "primary_conninfo",
     "primary_slot_name",
     "promote_trigger_file",
@@ -52,6 +53,10 @@ pub(super) const OWNED: [&str; 81] = [
     "synchronized_standby_slots",
     "wal_level",
     "wal_log_hints",
+    "wal_receiver_status_interval",
+    "wal_receiver_timeout",
+    "wal_retrieve_retry_interval",
+    "wal_sender_timeout",
     // What an acknowledged commit means: spec.synchronous says.
     "fsync",
     "full_page_writes",

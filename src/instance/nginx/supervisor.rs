@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ use super::process::{Nginx, serves};
 use super::state::State;
 use super::{Options, probes};
 use crate::instance::listen;
-use crate::instance::orphans::Orphans;
+use crate::instance::orphans::reap_orphans;
 
 /// How long nginx has to end after a plain request to, before it is killed.
 const LAST_WARNING: Duration = Duration::from_secs(2);
@@ -359,17 +359,4 @@ fn exit_code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or_else(|| Some(128 + status.signal()?));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
-}
-
-/// Does what the first process of a container owes to the kernel, if this is it.
-async fn reap_orphans() {
-    if !getpid().is_init() {
-        return;
-    }
-    let mut orphans = Orphans::default();
-    let mut ticks = interval(Duration::from_secs(10));
-    loop {
-        ticks.tick().await;
-        orphans.sweep();
-    }
 }

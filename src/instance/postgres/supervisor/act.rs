@@ -36,13 +36,18 @@ impl Supervisor {
     pub(super) fn take(&mut self, event: Event) {
         match event {
             Event::Tick | Event::AskedToStop => self.prepare(),
+            Event::Removed(Ok(())) => {}
+            Event::Removed(Err(error)) => tracing::warn!(%error, "cannot remove data that was put aside"),
             Event::Told => {
                 let seen = self.seen.borrow();
                 if seen.failure.is_none() {
                     self.api = self.api.max(seen.answered);
                 }
             }
-            Event::Files => self.look_at_files(),
+            Event::Files => {
+                self.look_at_files();
+                self.remove_aside();
+            }
             Event::Asked(request) => self.answer(request),
             Event::Ended(status) => {
                 tracing::info!(
@@ -379,6 +384,18 @@ impl Supervisor {
             Err(error) => {
                 tracing::error!(%error, "the certificates are not taken; the ones before are gone by")
             }
+        }
+    }
+
+    /// What was put aside has been of use once the data that took its place is.
+    fn remove_aside(&mut self) {
+        let Server::Running(running) = self.server(Instant::now()).0 else {
+            return;
+        };
+        let of_use = running.streaming || running.primary;
+        let aside = self.tools.volume.aside().is_ok_and(|aside| !aside.is_empty());
+        if of_use && aside && self.removing.is_none() {
+            self.removing = Some(Volume::remove_aside(self.options.clone()).boxed());
         }
     }
 

@@ -35,8 +35,9 @@ use super::record::Quorum;
 use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
-use super::volume::Volume;
+use super::volume::{Volume, VolumeError};
 use crate::api::database::agent::{Member, Report};
+use crate::instance::orphans::reap_orphans;
 
 /// The loop turns at least so often.
 const TICK: Duration = Duration::from_millis(100);
@@ -102,6 +103,7 @@ pub async fn run(
     tasks.spawn(async move {
         server::serve(listener, &desk, show, ask, std::future::pending()).await;
     });
+    tasks.spawn(reap_orphans());
     let mut stop = std::pin::pin!(stop);
     let (mounted, tools) = tokio::select! {
         () = &mut stop => return Ok(()),
@@ -188,6 +190,9 @@ enum Done {
     Promoted(Result<(), WorkError>),
 }
 
+/// A write of the Lease: why, when it was sent, and what came of it.
+type Attempt = (Write, Instant, Result<Written, LeaseError>);
+
 /// What has happened.
 enum Event {
     Tick,
@@ -199,6 +204,7 @@ enum Event {
     Wrote(Write, Instant, Result<Written, LeaseError>),
     Pleaded(Instant, bool),
     Prepared(Result<(), SqlError>),
+    Removed(Result<(), VolumeError>),
     AskedToStop,
 }
 
@@ -234,9 +240,11 @@ struct Supervisor {
     work: Option<(Work, BoxFuture<'static, Done>)>,
     /// PostgreSQL is being killed.
     killing: bool,
-    writing: Option<BoxFuture<'static, (Write, Instant, Result<Written, LeaseError>)>>,
+    writing: Option<BoxFuture<'static, Attempt>>,
     pleading: Option<BoxFuture<'static, (Instant, bool)>>,
     preparing: Option<BoxFuture<'static, Result<(), SqlError>>>,
+    /// What was put aside is being removed.
+    removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
     prepared: Option<String>,
     /// What PostgreSQL was configured with.
@@ -312,6 +320,7 @@ impl Supervisor {
             writing: None,
             pleading: None,
             preparing: None,
+            removing: None,
             prepared: None,
             upstream: None,
             quorum: None,
@@ -361,6 +370,7 @@ impl Supervisor {
                 (why, sent, outcome) = maybe(&mut self.writing) => Event::Wrote(why, sent, outcome),
                 (sent, granted) = maybe(&mut self.pleading) => Event::Pleaded(sent, granted),
                 outcome = maybe(&mut self.preparing) => Event::Prepared(outcome),
+                outcome = maybe(&mut self.removing) => Event::Removed(outcome),
             };
             if matches!(event, Event::AskedToStop) {
                 told_to_stop = true;

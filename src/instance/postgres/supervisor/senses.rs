@@ -12,7 +12,7 @@ use super::super::options::Options;
 use super::super::peers::Peers;
 use super::super::pods::{PodClient, ended};
 use super::super::protocol::Running;
-use super::super::sql::Local;
+use super::super::sql::{Configuration, Local, SqlError};
 use crate::api::database::agent::{Member, Report, Role};
 
 /// Between two looks while nothing is wrong.
@@ -21,6 +21,8 @@ const CALM: Duration = Duration::from_secs(1);
 const ALERT: Duration = Duration::from_millis(200);
 /// Between two looks at PostgreSQL.
 const LOOK: Duration = Duration::from_millis(250);
+/// Every so many looks it is asked how it goes by its configuration.
+const CONFIGURATION: u32 = 20;
 /// Between two writes of a primary's own.
 const BEAT: Duration = Duration::from_secs(1);
 /// Between two attempts to label pods, and, once they are labelled, between two looks at whether they still are.
@@ -61,6 +63,7 @@ pub(super) async fn ask_peers(
 pub(super) struct Observed {
     pub(super) start: u64,
     pub(super) running: Option<(Running, Instant)>,
+    pub(super) configuration: Configuration,
 }
 
 /// Asks the local PostgreSQL, while there is one: `start` counts its starts, and is none while it is stopped.
@@ -71,9 +74,11 @@ pub(super) async fn observe(
     told: watch::Sender<Observed>,
 ) {
     let mut local = Local::new(&options);
+    let mut looks = 0_u32;
     loop {
         let Some(number) = *start.borrow_and_update() else {
             local = Local::new(&options);
+            looks = 0;
             if start.changed().await.is_err() {
                 return;
             }
@@ -81,9 +86,23 @@ pub(super) async fn observe(
         };
         let all = members.borrow().clone();
         let asked = Instant::now();
+        let look = async {
+            let running = local.observe(&all).await?;
+            let configuration = if looks.is_multiple_of(CONFIGURATION) {
+                Some(local.configuration().await?)
+            } else {
+                None
+            };
+            Ok::<_, SqlError>((running, configuration))
+        };
         tokio::select! {
-            answer = local.observe(&all) => match answer {
-                Ok(running) => told.send_modify(|told| *told = Observed { start: number, running: Some((running, asked)) }),
+            answer = look => match answer {
+                Ok((running, configuration)) => told.send_modify(|told| {
+                    (told.start, told.running) = (number, Some((running, asked)));
+                    if let Some(configuration) = configuration {
+                        told.configuration = configuration;
+                    }
+                }),
                 Err(error) => tracing::debug!(%error, "PostgreSQL does not answer"),
             },
             changed = start.changed() => {
@@ -91,6 +110,7 @@ pub(super) async fn observe(
                 continue;
             }
         }
+        looks = looks.wrapping_add(1);
         sleep(LOOK).await;
     }
 }

@@ -86,6 +86,11 @@ impl Supervisor {
                 report.streaming = running.streaming;
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
+                let configuration = &self.observed.borrow().configuration;
+                report.pending_restart.clone_from(&configuration.pending_restart);
+                if report.refused.is_none() && !configuration.refused.is_empty() {
+                    report.refused = Some(configuration.refused.join("; "));
+                }
             }
             (_, Data::Present(stored)) => {
                 report.system_identifier = Some(stored.system_identifier.clone());

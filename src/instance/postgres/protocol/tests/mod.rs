@@ -68,14 +68,18 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             8 => world.api_cut = (0..instances).collect(),
             // A second loss would be one too many.
             9 if world.is_whole() && synchronous == Synchronous::Required => world.wipe(victim),
-            _ => (world.cut.clear(), world.api_cut.clear()).1,
+            _ => {
+                world.cut.clear();
+                world.api_cut.clear();
+            }
         }
         let cut = format!("no API for {:?}, no way between {:?}", world.api_cut, world.cut);
         world.say(cut);
         let pause = world.chance.millis(100, 15_000);
         world.run(pause);
     }
-    (world.cut.clear(), world.api_cut.clear());
+    world.cut.clear();
+    world.api_cut.clear();
     world.say("the storm is over".to_owned());
     world
 }
