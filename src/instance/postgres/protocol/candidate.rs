@@ -151,11 +151,10 @@ impl Protocol {
         }
         // It would be taken from a holder that may have been promised to be left alone; one that gave it back was not.
         if !mine && !seen.holder.is_empty() && situation.now < self.promised {
-            let left = self.promised.saturating_sub(situation.now).as_secs_f32();
             return self.idle(
                 record,
                 situation,
-                format!("a promise to the last holder to run out, in {left:.1} s"),
+                "a promise to the last holder to run out".to_owned(),
             );
         }
         if record.primary == situation.me {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Command, Data, How, Passing, Protocol, Running, Server, Situation, Stored, Work};
+use super::{Command, Data, How, Mending, Passing, Protocol, Running, Server, Situation, Stored, Work};
 use crate::instance::postgres::record::Record;
 
 /// A replica that receives nothing from a primary that is there for so long may have parted from it.
@@ -60,13 +60,15 @@ impl Protocol {
         match data {
             Data::Unreadable(why) => Command::Fail(why.clone()),
             Data::Present(stored) if !is_ours(stored, record) => Command::Fail(foreign(stored, record)),
-            Data::Present(stored) if stored.standby && !self.rewind_failed => {
+            Data::Present(stored)
+                if stored.standby && matches!(self.mending, Mending::Nothing | Mending::Rewound) =>
+            {
                 Command::Follow(Some(primary.clone()))
             }
             _ if self.primary_of(situation).is_none() => {
                 Command::Wait(format!("the primary {primary} to say that it is one"))
             }
-            Data::Present(_) if !self.rewind_failed => Command::Rewind(primary.clone()),
+            Data::Present(_) if self.mending != Mending::Copy => Command::Rewind(primary.clone()),
             Data::Present(_) | Data::Empty | Data::Broken(_) => Command::Join(primary.clone()),
         }
     }
@@ -77,13 +79,11 @@ impl Protocol {
             && self.primary_of(situation).is_some()
         {
             self.detached = None;
-            if self.rewound {
-                // It has what the primary has, and the primary has not what it lacks any more.
-                self.rewind_failed = true;
-                return Command::Stop(How::Fast);
-            }
-            self.rewound = true;
-            return Command::Rewind(primary.to_owned());
+            self.mending = match self.mending {
+                Mending::Nothing | Mending::Rewind => Mending::Rewind,
+                Mending::Rewound | Mending::Copy => Mending::Copy,
+            };
+            return Command::Stop(How::Fast);
         }
         if running.streaming {
             Command::Wait("nothing: it streams".to_owned())

@@ -174,10 +174,8 @@ pub struct Protocol {
     free: Option<Moment>,
     /// Since when a replica has not received from a primary that is there.
     detached: Option<Moment>,
-    /// The data was rewound since it last received from a primary.
-    rewound: bool,
-    /// Rewinding was no good: the data has to be copied.
-    rewind_failed: bool,
+    /// What is to be done with data that does not receive.
+    mending: Mending,
     /// Since when PostgreSQL has been in a state that should pass.
     lasting: Option<(Passing, Moment)>,
     /// Since when each replica that commits may wait for has not streamed.
@@ -201,6 +199,20 @@ struct Tenure {
     tried: Moment,
     /// When the others were last asked.
     pleaded: Moment,
+}
+
+/// What is to be done with a replica's data that does not receive from a primary that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mending {
+    /// Nothing is known to be wrong with it.
+    #[default]
+    Nothing,
+    /// It may go on where the primary's does not: it is to be taken back to where they parted.
+    Rewind,
+    /// That was done, and it has not received since.
+    Rewound,
+    /// Nor will it: the primary does not have any more what it lacks. It is to be copied.
+    Copy,
 }
 
 /// A state that is given up if it lasts.
@@ -270,9 +282,9 @@ impl Protocol {
         }
     }
 
-    /// Rewinding was no good.
-    pub fn could_not_rewind(&mut self) {
-        self.rewind_failed = true;
+    /// The data was rewound, or copied.
+    pub fn mended(&mut self) {
+        self.mending = Mending::Rewound;
     }
 
     /// Somebody asks for the end of this process.
@@ -375,7 +387,7 @@ impl Protocol {
             self.detached.or(Some(now))
         };
         if matches!(situation.server, Server::Running(running) if running.streaming || running.primary) {
-            (self.rewind_failed, self.rewound) = (false, false);
+            self.mending = Mending::Nothing;
         }
     }
 

@@ -37,7 +37,10 @@ impl Supervisor {
         match event {
             Event::Tick | Event::AskedToStop => self.prepare(),
             Event::Removed(Ok(())) => {}
-            Event::Removed(Err(error)) => tracing::warn!(%error, "cannot remove data that was put aside"),
+            Event::Removed(Err(error)) => {
+                tracing::warn!(%error, "cannot remove data that was put aside");
+                self.aside = true;
+            }
             Event::Told => {
                 let seen = self.seen.borrow();
                 if seen.failure.is_none() {
@@ -46,6 +49,7 @@ impl Supervisor {
             }
             Event::Files => {
                 self.look_at_files();
+                self.look_at_password();
                 self.remove_aside();
             }
             Event::Asked(request) => self.answer(request),
@@ -101,12 +105,12 @@ impl Supervisor {
                 self.kill();
             }
             Done::Made(work, outcome, data) => {
-                if let Err(error) = outcome {
-                    tracing::error!(?work, %error, "could not make data");
-                    if work == Work::Rewinding {
-                        self.protocol.could_not_rewind();
-                    }
+                match outcome {
+                    Ok(()) => self.protocol.mended(),
+                    Err(error) => tracing::error!(?work, %error, "could not make data"),
                 }
+                // What there was may have been put aside.
+                self.aside = true;
                 self.inspected(data);
             }
             Done::Promoted(Ok(())) => {
@@ -146,13 +150,7 @@ impl Supervisor {
             Command::Plead => self.plead(),
             Command::Initialise => self.make(Work::Initialising, None),
             Command::Join(from) => self.make(Work::Joining, Some(from)),
-            Command::Rewind(from) => {
-                if self.postmaster.is_some() {
-                    self.stop_in_order(false);
-                } else {
-                    self.make(Work::Rewinding, Some(from));
-                }
-            }
+            Command::Rewind(from) => self.make(Work::Rewinding, Some(from)),
             Command::Lead(quorum) => self.start_postgres(None, quorum),
             Command::Follow(upstream) if self.postmaster.is_none() => self.start_postgres(upstream, None),
             Command::Follow(upstream) => {
@@ -164,7 +162,7 @@ impl Supervisor {
                 self.quorum = quorum;
                 self.configure();
             }
-            Command::Stop(How::Fast) => self.stop_in_order(true),
+            Command::Stop(How::Fast) => self.stop_in_order(),
             Command::Stop(How::Immediate) => self.kill(),
             Command::Exit => self.leave = true,
         }
@@ -294,14 +292,14 @@ impl Supervisor {
     }
 
     /// Stops PostgreSQL, after a checkpoint if it is a primary, so that the stop itself is short.
-    fn stop_in_order(&mut self, checkpoint: bool) {
+    fn stop_in_order(&mut self) {
         if matches!(self.work, Some((Work::Stopping, _))) || self.postmaster.is_none() {
             return;
         }
         let leads = matches!(self.server(Instant::now()).0, Server::Running(running) if running.primary);
         let tools = self.tools.clone();
         let begin = async move {
-            if leads && checkpoint {
+            if leads {
                 tools.checkpoint().await;
             }
             Done::Checkpointed
@@ -392,9 +390,8 @@ impl Supervisor {
         let Server::Running(running) = self.server(Instant::now()).0 else {
             return;
         };
-        let of_use = running.streaming || running.primary;
-        let aside = self.tools.volume.aside().is_ok_and(|aside| !aside.is_empty());
-        if of_use && aside && self.removing.is_none() {
+        if self.aside && (running.streaming || running.primary) && self.removing.is_none() {
+            self.aside = false;
             self.removing = Some(Volume::remove_aside(self.options.clone()).boxed());
         }
     }
@@ -426,12 +423,8 @@ impl Supervisor {
         if self.preparing.is_some() {
             return;
         }
-        let password = match std::fs::read_to_string(self.options.password_file()) {
-            Ok(password) => password,
-            Err(error) => {
-                tracing::warn!(%error, "cannot read the owner's password");
-                return;
-            }
+        let Some(password) = self.password.clone() else {
+            return;
         };
         if self.prepared.as_ref() == Some(&password) {
             return;
@@ -451,6 +444,16 @@ impl Supervisor {
             }
         };
         self.preparing = Some(prepare.boxed());
+    }
+
+    fn look_at_password(&mut self) {
+        match std::fs::read_to_string(self.options.password_file()) {
+            Ok(password) => self.password = Some(password),
+            Err(error) if self.password.is_none() => {
+                tracing::warn!(%error, "cannot read the owner's password")
+            }
+            Err(_) => {}
+        }
     }
 
     fn member(&self, name: &str) -> Option<&Member> {

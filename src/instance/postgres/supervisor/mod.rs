@@ -243,7 +243,11 @@ struct Supervisor {
     writing: Option<BoxFuture<'static, Attempt>>,
     pleading: Option<BoxFuture<'static, (Instant, bool)>>,
     preparing: Option<BoxFuture<'static, Result<(), SqlError>>>,
-    /// What was put aside is being removed.
+    /// The owner's password, as it is mounted.
+    password: Option<String>,
+    /// There may be data that was put aside.
+    aside: bool,
+    /// It is being removed.
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
     prepared: Option<String>,
@@ -321,6 +325,8 @@ impl Supervisor {
             pleading: None,
             preparing: None,
             removing: None,
+            password: None,
+            aside: true,
             prepared: None,
             upstream: None,
             quorum: None,

@@ -1,0 +1,65 @@
+//! What may happen to instances.
+
+use super::super::super::Server;
+use super::{Volume, World};
+
+impl World {
+    /// The container ends, and PostgreSQL with it. The kubelet says so and starts another one after a while.
+    pub fn kill(&mut self, index: usize) {
+        let back = self.now + self.chance.millis(300, 3000);
+        self.say(format!("{} is killed", self.instances[index].name));
+        let identity = self.instances[index].identity();
+        self.instances[index].die();
+        self.instances[index].returns = Some(back);
+        // The kubelet tells by and by. It only counts for those who look.
+        if self.chance.below(2) == 0 && self.lease.seen.holder == identity {
+            self.lease.seen.ended = true;
+        }
+    }
+
+    /// The pod is gone, and another of the same name takes over its volume once the old processes are gone.
+    pub fn delete(&mut self, index: usize) {
+        let back = self.now + self.chance.millis(1000, 8000);
+        self.say(format!("{} is deleted", self.instances[index].name));
+        let uid = self.chance.next();
+        let instance = &mut self.instances[index];
+        instance.die();
+        instance.uid = uid;
+        instance.returns = Some(back);
+    }
+
+    /// The same, and the volume is lost.
+    pub fn wipe(&mut self, index: usize) {
+        self.delete(index);
+        self.instances[index].volume = Volume::default();
+    }
+
+    pub fn kill_postgres(&mut self, index: usize) {
+        let name = self.instances[index].name.clone();
+        self.say(format!("PostgreSQL of {name} is killed"));
+        let instance = &mut self.instances[index];
+        instance.starts = None;
+        instance.stop(false);
+    }
+
+    pub fn stop(&mut self, index: usize) {
+        let name = self.instances[index].name.clone();
+        self.say(format!("{name} is asked to stop"));
+        self.instances[index].protocol.asked_to_stop();
+    }
+
+    pub fn hand_over(&mut self, index: usize) {
+        let answer = self.with(index, |protocol, situation| {
+            protocol.asked_to_hand_over(None, situation)
+        });
+        let name = self.instances[index].name.clone();
+        self.say(format!("{name} is asked to hand over: {answer:?}"));
+    }
+
+    pub fn hang(&mut self, index: usize) {
+        let name = self.instances[index].name.clone();
+        self.say(format!("PostgreSQL of {name} hangs"));
+        let instance = &mut self.instances[index];
+        instance.hung = !matches!(instance.server, Server::Stopped);
+    }
+}
