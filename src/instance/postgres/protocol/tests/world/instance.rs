@@ -29,6 +29,7 @@ impl Instance {
             plea_sent: Duration::ZERO,
             work: None,
             hung: false,
+            before: None,
             state: String::new(),
         }
     }
@@ -51,7 +52,7 @@ impl Instance {
         if let Data::Present(stored) = &mut self.volume.data {
             stored.clean = clean;
         }
-        (self.server, self.canary) = (Server::Stopped, None);
+        (self.server, self.canary, self.before) = (Server::Stopped, None, None);
     }
 
     pub(super) fn start(

@@ -346,11 +346,18 @@ impl World {
                 }
             }
             Command::Synchronise(quorum) => {
+                // Each of PostgreSQL's processes learns of it by itself, and until then goes by what was before.
+                let until = now + self.chance.millis(0, 1500);
                 let instance = &mut self.instances[index];
                 if let Server::Running(running) = &mut instance.server
                     && !instance.hung
+                    && running.quorum != quorum
                 {
-                    running.quorum = quorum;
+                    let before = std::mem::replace(&mut running.quorum, quorum);
+                    instance.before = Some(Pending {
+                        at: until,
+                        what: before,
+                    });
                 }
             }
             // What does not stop in order within its time is killed.

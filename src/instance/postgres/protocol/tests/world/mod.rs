@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::super::{Command, Data, Moment, Peer, Protocol, Seen, Server, Work, Write};
 use crate::api::database::agent::{Member, Settings, Synchronous};
+use crate::instance::postgres::record::Quorum;
 
 pub const TICK: Duration = Duration::from_millis(50);
 
@@ -86,6 +87,8 @@ pub struct Instance {
     plea_sent: Moment,
     work: Option<(Work, Pending<Command>)>,
     pub hung: bool,
+    /// What its commits waited for until not long ago.
+    before: Option<Pending<Option<Quorum>>>,
     pub state: String,
 }
 

@@ -115,7 +115,9 @@ impl World {
                     .count()
                     >= quorum.need
             };
-            if !instance.hung && running.quorum.as_ref().is_none_or(having) {
+            let before = instance.before.as_ref().filter(|before| before.at > self.now);
+            let by_earlier = before.is_some_and(|before| before.what.as_ref().is_none_or(having));
+            if !instance.hung && (by_earlier || running.quorum.as_ref().is_none_or(having)) {
                 self.acknowledged.push((entry, self.now));
             } else {
                 self.waiting.push((index, timeline, entry, at));
