@@ -135,6 +135,7 @@ greeter-push: ## Push them
 	$(CONTAINER_TOOL) push $(GREETER_BUNDLE_IMG)
 
 ##@ Deploy without OLM
+PLURALS := myproxies databases
 # Closes the version at $$at, which nobody converts any more. As in README.md, "Uninstall"
 CLOSE := [{"op":"test","path":"/spec/versions/'$$at'/storage","value":false},{"op":"replace","path":"/spec/versions/'$$at'/served","value":false},{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]
 .PHONY: install uninstall deploy undeploy
@@ -143,23 +144,29 @@ install: ## Install the CRDs into the current cluster
 	$(KUBECTL) apply --server-side --force-conflicts -f crds/
 uninstall: ## Delete the CRDs; refused while objects of theirs are there
 	$(call require,$(KUBECTL),install kubectl)
-	@stored=$$($(KUBECTL) --request-timeout=10s get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[?(@.storage==true)].name}'); \
-	if [ -z "$$stored" ]; then exit; fi; \
-	objects=$$($(KUBECTL) --request-timeout=10s get myproxies.$$stored.roadstead.dev --all-namespaces -o name) || { echo "make: cannot tell whether MyProxy objects are there, so the CRDs stay" >&2; exit 1; }; \
-	[ -z "$$objects" ] || { echo "make: $$(wc -l <<<"$$objects") MyProxy objects are there: delete them first, while the operator can clean up after them" >&2; exit 1; }
+	@for kind in $(PLURALS); do \
+	  stored=$$($(KUBECTL) --request-timeout=10s get crd $$kind.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[?(@.storage==true)].name}'); \
+	  if [ -z "$$stored" ]; then continue; fi; \
+	  objects=$$($(KUBECTL) --request-timeout=10s get $$kind.$$stored.roadstead.dev --all-namespaces -o name) || { echo "make: cannot tell whether $$kind are there, so the CRDs stay" >&2; exit 1; }; \
+	  [ -z "$$objects" ] || { echo "make: $$(wc -l <<<"$$objects") $$kind are there: delete them first, while the operator can clean up after them" >&2; exit 1; }; \
+	done
 	$(KUBECTL) delete --ignore-not-found -f crds/
 deploy: ## Install the CRDs and the operator: IMG=... NGINX_IMAGE=...
 	@hack/deploy $(IMG)
-undeploy: ## Remove the operator; CRDs, objects and what they run stay
+undeploy: ## Remove the operator; CRDs, objects, what they run and the volumes of databases stay
 	$(call require,$(KUBECTL),install kubectl)
-	@stored=$$($(KUBECTL) get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.status.storedVersions[*]}'); \
-	case "$$stored" in *\ *) echo "make: MyProxy objects are stored in $$stored, and without the operator nobody converts: wait until it has moved them, about 10 s after its start" >&2; exit 1 ;; esac
+	@for kind in $(PLURALS); do \
+	  stored=$$($(KUBECTL) get crd $$kind.roadstead.dev --ignore-not-found -o jsonpath='{.status.storedVersions[*]}'); \
+	  case "$$stored" in *\ *) echo "make: $$kind are stored in $$stored, and without the operator nobody converts: wait until it has moved them, about 10 s after its start" >&2; exit 1 ;; esac; \
+	done
 	$(KUBECTL) delete --ignore-not-found -k config/webhook
 # In the foreground: as long as a pod of it runs, what is closed next would be opened again
 	$(KUBECTL) -n roadstead-system delete --ignore-not-found --cascade=foreground --wait deployment/roadstead-operator
-	@versions=$$($(KUBECTL) get crd myproxies.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[*].storage}'); at=0; \
-	for stored in $$versions; do \
-	  [ "$$stored" = true ] || $(KUBECTL) patch crd myproxies.roadstead.dev --type=json -p '$(CLOSE)'; at=$$((at + 1)); \
+	@for kind in $(PLURALS); do \
+	  versions=$$($(KUBECTL) get crd $$kind.roadstead.dev --ignore-not-found -o jsonpath='{.spec.versions[*].storage}'); at=0; \
+	  for stored in $$versions; do \
+	    [ "$$stored" = true ] || $(KUBECTL) patch crd $$kind.roadstead.dev --type=json -p '$(CLOSE)'; at=$$((at + 1)); \
+	  done; \
 	done
 	$(KUBECTL) delete --ignore-not-found -k config/certificates
 	$(KUBECTL) delete --ignore-not-found -k config/rbac

@@ -19,9 +19,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use apiserver::{ApiServer, within};
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::PostParams;
+use roadstead::api::database::v1::Database;
 use roadstead::api::my_proxy::MyProxy;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -416,4 +418,39 @@ async fn that_a_collector_does_not_speak_grpc_is_logged_while_the_operator_works
         line.contains("\"level\":\"WARN\"") && line.contains("gRPC"),
         "{line}"
     );
+}
+
+#[tokio::test]
+async fn a_database_is_made_of_the_image_that_the_environment_names() {
+    let server = ApiServer::shared();
+    server.install_crds().await;
+    let namespace = server.namespace("databases").await;
+    let image = "registry.example/postgres:17";
+    let images = [("RELATED_IMAGE_POSTGRES_17", image)];
+    let operator = Operator::start_with(&namespace, "only", &images);
+    let database = json!({
+        "apiVersion": "roadstead.dev/v1", "kind": "Database",
+        "metadata": {"name": "orders"}, "spec": {"version": "17"},
+    });
+    let databases: Api<Database> = Api::namespaced(server.client().await, &namespace);
+    let database = serde_json::from_value(database).unwrap();
+    databases.create(&PostParams::default(), &database).await.unwrap();
+    let sets: Api<StatefulSet> = Api::namespaced(server.client().await, &namespace);
+    let mut found = None;
+    within(LIMIT, "the database is made", async || {
+        let set = sets.get("orders").await.ok();
+        let pod = set.and_then(|set| set.spec?.template.spec);
+        found = pod.and_then(|pod| pod.containers.into_iter().next()?.image);
+        found.is_some()
+    })
+    .await;
+    assert_eq!(found.as_deref(), Some(image));
+    within(LIMIT, "it is counted", async || {
+        operator
+            .metric("roadstead_objects{kind=\"Database\"}")
+            .is_some_and(|count| count == "1")
+    })
+    .await;
+    let (code, log) = operator.stop().await;
+    assert_eq!(code, Some(0), "{log}");
 }

@@ -11,6 +11,7 @@ pub mod generate;
 pub mod instance;
 pub mod log_level;
 mod logging;
+mod operands;
 pub mod release;
 pub mod run;
 mod values;

@@ -14,10 +14,10 @@ use tracing::info;
 
 use super::Outcome;
 use super::logging::Logging;
+use super::operands::Operands;
 use super::values::{ForKind, Listen, PerKind, concurrency, duration, for_kind, loopback, positive_duration};
 use super::webhooks::Webhooks;
-use crate::controllers::my_proxy::agents::{Agents, HttpAgents};
-use crate::controllers::{self, my_proxy};
+use crate::controllers;
 use crate::package;
 use crate::runtime::backoff::Backoff;
 use crate::runtime::client::{Clients, REQUEST_TIMEOUT};
@@ -135,34 +135,6 @@ struct Pace {
     reconcile_timeout: Vec<ForKind<Duration>>,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Operands")]
-struct Operands {
-    /// The nginx image of proxies that name none.
-    #[arg(
-        long,
-        env = "RELATED_IMAGE_NGINX",
-        default_value = package::NGINX_IMAGE,
-        value_name = "IMAGE"
-    )]
-    nginx_image: String,
-    /// This operator's own image, from which operands get the program that runs in them.
-    #[arg(long, env = "OPERATOR_IMAGE", default_value_t = package::operator_image(env!("CARGO_PKG_VERSION")), value_name = "IMAGE")]
-    operator_image: String,
-    /// The cluster's DNS domain.
-    #[arg(
-        long,
-        env = "CLUSTER_DOMAIN",
-        default_value = "cluster.local",
-        value_name = "DOMAIN"
-    )]
-    cluster_domain: String,
-    /// Ask the pods of proxies over HTTP which configuration they serve, before they count as up to date. Without it, a proxy is Ready a
-    /// few seconds before a changed configuration is served: for where the operator does not reach pods.
-    #[arg(long, env = "ASK_PODS", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
-    ask_pods: bool,
-}
-
 impl Election {
     /// The operator's own namespace.
     fn namespace(&self, config: &Config) -> String {
@@ -240,14 +212,14 @@ async fn run(args: Args) -> Outcome {
         .map_err(|error| format!("no cluster to work on: {error}"))?;
     let namespace = args.election.namespace(&config);
     let mut manager = manager(&args, config, &metrics)?;
-    register(&mut manager, &tuning, &args.operands);
+    args.operands.register(&mut manager, |kind| tuning.options(kind));
     args.webhooks.move_stored_objects(&mut manager);
 
     let (stop, stopped) = watch::channel(false);
     let webhooks = args.webhooks.start(
         &manager,
         &namespace,
-        &args.operands.cluster_domain,
+        args.operands.cluster_domain(),
         &metrics,
         told_to_stop.clone(),
     );
@@ -283,19 +255,6 @@ async fn run(args: Args) -> Outcome {
     }
     info!("roadstead ends");
     Ok(outcome?)
-}
-
-/// The place where every kind's controller is added.
-fn register(manager: &mut Manager, tuning: &Tuning, operands: &Operands) {
-    let settings = my_proxy::Settings {
-        nginx_image: operands.nginx_image.clone(),
-        agent_image: operands.operator_image.clone(),
-        cluster_domain: operands.cluster_domain.clone(),
-    };
-    let agents = operands
-        .ask_pods
-        .then(|| Arc::new(HttpAgents::default()) as Arc<dyn Agents>);
-    my_proxy::register(manager, settings, agents, tuning.options(my_proxy::watches::NAME));
 }
 
 fn manager(

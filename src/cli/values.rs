@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
+use crate::api::database::{MAX_MAJOR, MIN_MAJOR};
+use crate::package;
+
 /// A length of time as people write it: `5ms`, `1m30s`, `2h`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let accepted =
@@ -34,6 +37,52 @@ pub(super) fn concurrency(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| {
         format!("{text:?} is not a number of workers; accepted is a whole number from 1 to 256")
     })
+}
+
+/// PostgreSQL's image of a major version: `17=registry.example.org/postgres:17`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PostgresImage {
+    pub(super) major: u32,
+    pub(super) image: String,
+}
+
+impl FromStr for PostgresImage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let accepted = || {
+            format!(
+                "{text:?} is not MAJOR=IMAGE; accepted are majors from {MIN_MAJOR} to {MAX_MAJOR}, as in 17=postgres:17"
+            )
+        };
+        let (major, image) = text.split_once('=').ok_or_else(accepted)?;
+        let major = major
+            .trim()
+            .parse()
+            .ok()
+            .filter(|major| (MIN_MAJOR..=MAX_MAJOR).contains(major));
+        match (major, image.trim()) {
+            (None, _) | (_, "") => Err(accepted()),
+            (Some(major), image) => Ok(Self {
+                major,
+                image: image.to_owned(),
+            }),
+        }
+    }
+}
+
+/// PostgreSQL's images by major version: what flags say over what variables say. An empty variable says nothing.
+pub(super) fn postgres_images(
+    flags: &[PostgresImage],
+    variable: impl Fn(&str) -> Option<String>,
+) -> BTreeMap<u32, String> {
+    let of_variable = |major| {
+        let image = variable(&package::postgres_variable(major))?;
+        (!image.trim().is_empty()).then(|| (major, image.trim().to_owned()))
+    };
+    let mut images: BTreeMap<_, _> = (MIN_MAJOR..=MAX_MAJOR).filter_map(of_variable).collect();
+    images.extend(flags.iter().map(|flag| (flag.major, flag.image.clone())));
+    images
 }
 
 /// An address to listen on, or none.
@@ -184,6 +233,33 @@ mod tests {
     fn the_admin_listener_cannot_be_opened_to_others() {
         assert!(loopback("0.0.0.0:1").unwrap_err().contains("127.0.0.1:PORT"));
         assert!(loopback("[::1]:1").is_ok());
+    }
+
+    #[rstest]
+    #[case("postgres:17")]
+    #[case("13=postgres:13")]
+    #[case("17=")]
+    #[case("latest=postgres:latest")]
+    fn what_is_no_image_of_a_major_version_is_named_with_what_is_accepted(#[case] text: &str) {
+        let error = text.parse::<PostgresImage>().unwrap_err();
+        assert!(
+            error.contains(&format!("{text:?}")) && error.contains("14 to 18"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_image_of_a_flag_goes_before_that_of_a_variable_and_an_empty_variable_says_nothing() {
+        let flags = ["17=b", "17=example.org:5000/c"].map(|text| text.parse().unwrap());
+        let variable = |name: &str| match name {
+            "RELATED_IMAGE_POSTGRES_14" => Some(String::new()),
+            "RELATED_IMAGE_POSTGRES_16" | "RELATED_IMAGE_POSTGRES_17" => Some("a".to_owned()),
+            _ => None,
+        };
+        assert_eq!(
+            postgres_images(&flags, variable),
+            [(16, "a".to_owned()), (17, "example.org:5000/c".to_owned())].into()
+        );
     }
 
     #[test]

@@ -10,8 +10,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tracing::{error, info};
 
 use super::values::Listen;
-use crate::api::my_proxy;
 use crate::api::served::Served;
+use crate::api::{database, my_proxy};
 use crate::olm::OPENED;
 use crate::package;
 use crate::runtime::clock::Clock;
@@ -173,8 +173,8 @@ impl Running {
 }
 
 /// The kinds for which the webhooks answer.
-fn served() -> [Served; 1] {
-    [my_proxy::served()]
+fn served() -> [Served; 2] {
+    [my_proxy::served(), database::served()]
 }
 
 fn converted(kind: &Served) -> Converted {

@@ -5,4 +5,4 @@ pub mod database;
 pub mod my_proxy;
 
 /// What flags and metrics call the kinds that have a controller.
-pub const KINDS: &[&str] = &["myproxy"];
+pub const KINDS: &[&str] = &["myproxy", "database"];

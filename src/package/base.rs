@@ -21,10 +21,10 @@ pub(super) fn csv(version: &Version, kinds: &[Kind]) -> Result<Value, Error> {
             "name": format!("{PACKAGE}.v{version}"),
             "annotations": {
                 "capabilities": "Seamless Upgrades",
-                "categories": "Networking",
+                "categories": "Database,Networking",
                 "certified": "false",
                 "containerImage": operator_image(version),
-                "description": "Data services on Kubernetes: proxies that never take a configuration that nginx refuses, and drain before they stop.",
+                "description": "Data services on Kubernetes: PostgreSQL that fails over by itself, and proxies that never take a configuration that nginx refuses.",
                 "operatorframework.io/suggested-namespace": OLM_NAMESPACE,
                 "repository": REPOSITORY,
                 "support": "Roadstead authors",
@@ -37,7 +37,7 @@ pub(super) fn csv(version: &Version, kinds: &[Kind]) -> Result<Value, Error> {
             "maturity": "alpha",
             "minKubeVersion": "1.30.0",
             "icon": [{"base64data": icon, "mediatype": "image/svg+xml"}],
-            "keywords": ["nginx", "proxy", "reverse proxy", "load balancer", "networking"],
+            "keywords": ["postgresql", "database", "high availability", "nginx", "proxy", "reverse proxy", "load balancer", "networking"],
             "links": [
                 {"name": "Source", "url": REPOSITORY},
                 {"name": "Documentation", "url": format!("{REPOSITORY}/blob/main/README.md")},

@@ -4,7 +4,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
-use crate::api::my_proxy;
+use crate::api::{database, my_proxy};
 use crate::controllers;
 
 /// All that packaging needs to know of a kind.
@@ -46,7 +46,7 @@ pub fn sample_file(sample: &Value) -> String {
 
 /// Every kind, in the order in which people meet them.
 pub fn all() -> Vec<Kind> {
-    vec![my_proxy()]
+    vec![my_proxy(), database()]
 }
 
 fn my_proxy() -> Kind {
@@ -67,6 +67,41 @@ fn my_proxy() -> Kind {
             my_proxy_sample("v1alpha1", "web-v1alpha1"),
         ],
     }
+}
+
+fn database() -> Kind {
+    Kind {
+        crd: database::definition(),
+        display_name: "PostgreSQL database",
+        makes: vec![
+            ("ConfigMap", "v1"),
+            ("Lease", "coordination.k8s.io/v1"),
+            ("PersistentVolumeClaim", "v1"),
+            ("Pod", "v1"),
+            ("PodDisruptionBudget", "policy/v1"),
+            ("Role", "rbac.authorization.k8s.io/v1"),
+            ("RoleBinding", "rbac.authorization.k8s.io/v1"),
+            ("Secret", "v1"),
+            ("Service", "v1"),
+            ("ServiceAccount", "v1"),
+            ("StatefulSet", "apps/v1"),
+        ],
+        rules: controllers::database::rules(),
+        samples: vec![
+            database_sample("v1", "orders"),
+            database_sample("v1alpha1", "orders-v1alpha1"),
+        ],
+    }
+}
+
+/// One instance, which fits on any node.
+fn database_sample(version: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": format!("roadstead.dev/{version}"),
+        "kind": "Database",
+        "metadata": {"name": name},
+        "spec": {"version": "17", "size": "small"},
+    })
 }
 
 fn my_proxy_sample(version: &str, name: &str) -> Value {

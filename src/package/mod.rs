@@ -35,6 +35,11 @@ const REGISTRY: &str = "registry.roadstead.dev";
 /// The image of nginx where neither a MyProxy nor the environment names one.
 pub const NGINX_IMAGE: &str = "nginx:1.29";
 
+/// The variable that names PostgreSQL's image of a major version, for databases that name none. OLM's tools look for what begins so.
+pub fn postgres_variable(major: u32) -> String {
+    format!("RELATED_IMAGE_POSTGRES_{major}")
+}
+
 /// The version of this build.
 ///
 /// # Errors

@@ -15,7 +15,9 @@ use kube::api::ObjectMeta;
 use semver::Version;
 use serde_json::Value;
 
-use super::{NAMESPACE, NGINX_IMAGE, OPERATOR, operator_image, value, webhooks};
+use super::{NAMESPACE, NGINX_IMAGE, OPERATOR, operator_image, postgres_variable, value, webhooks};
+use crate::api::database::{MAX_MAJOR, MIN_MAJOR};
+use crate::controllers::database;
 use crate::olm::Error;
 
 /// Health and metrics are served on one port, named so that nothing else repeats its number.
@@ -134,13 +136,7 @@ fn container(version: &Version) -> Container {
         image: Some(image.clone()),
         args: Some(vec!["run".to_owned()]),
         // Plain values, so that a Subscription's spec.config.env can put others in their place.
-        env: Some(vec![
-            variable("OPERATOR_IMAGE", &image),
-            variable("RELATED_IMAGE_NGINX", NGINX_IMAGE),
-            variable("WEBHOOK_ADDRESS", &format!(":{}", webhooks::PORT)),
-            field("POD_NAME", "metadata.name"),
-            field("POD_NAMESPACE", "metadata.namespace"),
-        ]),
+        env: Some(environment(&image)),
         ports: Some(vec![
             port(PORT_NAME, PORT),
             port(webhooks::PORT_NAME, i32::from(webhooks::PORT)),
@@ -163,6 +159,22 @@ fn container(version: &Version) -> Container {
         }),
         ..Default::default()
     }
+}
+
+fn environment(image: &str) -> Vec<EnvVar> {
+    let mut environment = vec![
+        variable("OPERATOR_IMAGE", image),
+        variable("RELATED_IMAGE_NGINX", NGINX_IMAGE),
+    ];
+    let usual = database::Settings::default();
+    let postgres = |major| variable(&postgres_variable(major), &usual.postgres_image(major));
+    environment.extend((MIN_MAJOR..=MAX_MAJOR).map(postgres));
+    environment.extend([
+        variable("WEBHOOK_ADDRESS", &format!(":{}", webhooks::PORT)),
+        field("POD_NAME", "metadata.name"),
+        field("POD_NAMESPACE", "metadata.namespace"),
+    ]);
+    environment
 }
 
 fn port(name: &str, number: i32) -> ContainerPort {

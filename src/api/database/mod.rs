@@ -19,10 +19,22 @@ pub mod v1alpha1;
 mod valid;
 mod validate;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
 pub use crate::api::problem::{Problem, Problems};
 pub use convert::{status_to_v1, status_to_v1alpha1, to_v1, to_v1alpha1, versions};
-pub use limits::{MAX_INSTANCES, MAX_NAME};
+pub use limits::{MAX_INSTANCES, MAX_MAJOR, MAX_NAME, MIN_MAJOR};
 pub use served::served;
 pub use size::Size;
 pub use valid::{ValidDatabase, ValidLogicalDatabase, ValidStorage};
 pub use validate::{validate, validate_update};
+
+/// The definition with both versions, the early one first. It stores v1, as no release has stored the other.
+pub fn definition() -> CustomResourceDefinition {
+    let mut definition = v1alpha1::Database::crd();
+    let versions = &mut definition.spec.versions;
+    versions.iter_mut().for_each(|early| early.storage = false);
+    versions.extend(v1::Database::crd().spec.versions);
+    definition
+}

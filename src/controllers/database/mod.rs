@@ -12,6 +12,7 @@ mod clean_up;
 pub mod decide;
 pub mod desired;
 pub mod error;
+pub mod https;
 pub mod instances;
 pub mod lease;
 pub mod live;

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 
-use super::desired::names::INSTANCE;
+use super::desired::names::proxy_of;
 use crate::api::my_proxy::MyProxy;
 pub use crate::controllers::common::named;
 use crate::runtime::cache::Cache;
@@ -52,7 +52,7 @@ impl Caches {
     pub fn observe(&self, proxy: &MyProxy) -> Observed {
         let (uid, name) = (proxy.uid().unwrap_or_default(), proxy.name_any());
         let mut pods = self.pods.in_namespace(&proxy.namespace().unwrap_or_default());
-        pods.retain(|pod| pod.labels().get(INSTANCE) == Some(&name));
+        pods.retain(|pod| proxy_of(&**pod) == Some(&name));
         Observed {
             deployments: self.deployments.owned_by(&uid),
             services: self.services.owned_by(&uid),

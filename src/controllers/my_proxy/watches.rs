@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::Settings;
 use super::agents::Agents;
-use super::desired::names::{INSTANCE, MANAGED_BY, MANAGER};
+use super::desired::names::{MANAGED_BY, MANAGER, proxy_of};
 use super::observe::Caches;
 use super::reconcile::MyProxyReconciler;
 use crate::api::my_proxy::MyProxy;
@@ -64,13 +64,13 @@ pub fn register(
 
 /// A pod's owner is a ReplicaSet or a Job; its label names the proxy.
 fn proxy_of_pod(pod: &Pod) -> Vec<ObjectKey> {
-    let name = pod.labels().get(INSTANCE);
-    name.map(|name| ObjectKey {
-        namespace: pod.namespace(),
-        name: name.clone(),
-    })
-    .into_iter()
-    .collect()
+    proxy_of(pod)
+        .map(|name| ObjectKey {
+            namespace: pod.namespace(),
+            name: name.clone(),
+        })
+        .into_iter()
+        .collect()
 }
 
 /// The proxies that want the name of a Deployment that is not theirs.
@@ -96,6 +96,7 @@ mod tests {
     use kube::Resource;
 
     use super::*;
+    use crate::controllers::common::labels::{INSTANCE, NAME as SOFTWARE};
     use crate::controllers::my_proxy::desired::names::APP;
     use crate::controllers::my_proxy::testing::proxy;
 
@@ -105,6 +106,7 @@ mod tests {
         pod.metadata.namespace = Some("shop".into());
         pod.metadata.labels = Some(
             [
+                (SOFTWARE.to_owned(), "nginx".to_owned()),
                 (INSTANCE.to_owned(), "a".to_owned()),
                 (APP.to_owned(), "x".to_owned()),
             ]
@@ -115,6 +117,9 @@ mod tests {
             concerned.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["shop/a"]
         );
+        pod.labels_mut()
+            .insert(SOFTWARE.to_owned(), "postgresql".to_owned());
+        assert_eq!(proxy_of_pod(&pod), [], "of a namesake of another kind");
         pod.metadata.labels = None;
         assert_eq!(proxy_of_pod(&pod), []);
     }

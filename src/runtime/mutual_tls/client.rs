@@ -2,26 +2,32 @@
 
 use std::error::Error;
 use std::fmt;
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use http::{Method, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use futures::future::{BoxFuture, Either, select};
+use http::{Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Empty, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::SingleCertAndKey;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, SignatureScheme};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 use tower::{BoxError, Service};
 
 use super::{Credentials, unit_of};
@@ -69,6 +75,7 @@ pub enum CallError {
 /// Asks over HTTPS, without a proxy and without following redirects. Connections are kept for the next request. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Client {
+    tls: Arc<ClientConfig>,
     inner: legacy::Client<Patient<HttpsConnector<HttpConnector>>, Full<Bytes>>,
 }
 
@@ -96,7 +103,7 @@ impl Client {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT));
         let https = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
+            .with_tls_config(config.clone())
             .https_only()
             .enable_http1()
             .wrap_connector(tcp);
@@ -105,7 +112,8 @@ impl Client {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(1)
             .build(Patient(https));
-        Ok(Self { inner })
+        let tls = Arc::new(config);
+        Ok(Self { tls, inner })
     }
 
     /// GET of `path` at a host, which is a DNS name or an address.
@@ -130,6 +138,56 @@ impl Client {
         limit: Limit,
     ) -> Result<Answer, CallError> {
         self.call(Method::POST, (host, port, path), json, limit).await
+    }
+
+    /// GET of `path` at an address, whose server has to show a certificate for `host`: for where DNS may be late, as it is with pods.
+    ///
+    /// The connection is made for this request and ends with it. One that was kept might be to whoever had the address before, under another name.
+    ///
+    /// # Errors
+    /// When there is no answer. One with another status than 200 is an answer.
+    pub async fn get_at(
+        &self,
+        address: SocketAddr,
+        host: &str,
+        path: &str,
+        limit: Limit,
+    ) -> Result<Answer, CallError> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| CallError::Host(host.to_owned()))?;
+        let request = Request::get(path).header(header::HOST, host).body(Empty::new());
+        let request = request.map_err(|_| CallError::Host(host.to_owned()))?;
+        match timeout(limit.time, self.answer_at(address, name, request, limit.size)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(CallError::Late(limit.time)),
+        }
+    }
+
+    async fn answer_at(
+        &self,
+        address: SocketAddr,
+        name: ServerName<'static>,
+        request: Request<Empty<Bytes>>,
+        size: usize,
+    ) -> Result<Answer, CallError> {
+        let unreachable = |error: &(dyn Error + 'static)| CallError::Unreachable(root_of(error));
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.map_err(|error| unreachable(&error))?;
+        let stream = TlsConnector::from(Arc::clone(&self.tls))
+            .connect(name, stream)
+            .await
+            .map_err(|error| unreachable(&error))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| unreachable(&error))?;
+        let answer = async {
+            let response = sender.send_request(request).await;
+            read(response.map_err(|error| unreachable(&error))?, size).await
+        };
+        match select(pin!(answer), pin!(connection)).await {
+            Either::Left((answer, _)) => answer,
+            // What came before the end is there still.
+            Either::Right((_, answer)) => answer.await,
+        }
     }
 
     async fn call(
@@ -166,15 +224,19 @@ impl Client {
     async fn answer(&self, request: Request<Full<Bytes>>, size: usize) -> Result<Answer, CallError> {
         let response = self.inner.request(request).await;
         let response = response.map_err(|error| CallError::Unreachable(root_of(&error)))?;
-        let status = response.status();
-        match Limited::new(response.into_body(), size).collect().await {
-            Ok(body) => Ok(Answer {
-                status,
-                body: body.to_bytes(),
-            }),
-            Err(error) if error.is::<LengthLimitError>() => Err(CallError::TooLong(size)),
-            Err(error) => Err(CallError::Unreachable(root_of(&*error))),
-        }
+        read(response, size).await
+    }
+}
+
+async fn read(response: Response<Incoming>, size: usize) -> Result<Answer, CallError> {
+    let status = response.status();
+    match Limited::new(response.into_body(), size).collect().await {
+        Ok(body) => Ok(Answer {
+            status,
+            body: body.to_bytes(),
+        }),
+        Err(error) if error.is::<LengthLimitError>() => Err(CallError::TooLong(size)),
+        Err(error) => Err(CallError::Unreachable(root_of(&*error))),
     }
 }
 

@@ -38,8 +38,8 @@ impl PartialEq for Credentials {
 /// What are no credentials. No variant holds anything of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
-    /// The authorities are not PEM, or there is none among them.
-    #[error("the authority is no certificate in PEM")]
+    /// The authorities are no certificates, or there is none among them.
+    #[error("the authority is no certificate")]
     Authority,
     /// The certificate is not PEM, or there is none.
     #[error("the certificate is no certificate in PEM")]
@@ -53,20 +53,38 @@ pub enum CredentialsError {
 }
 
 impl Credentials {
+    /// A certificate with its key, and authorities in DER.
+    ///
+    /// # Errors
+    /// When there is no authority, or one that does not parse: without it the other side would be refused for no visible reason.
+    pub fn new(
+        authorities: &[CertificateDer<'_>],
+        certified: Arc<CertifiedKey>,
+    ) -> Result<Self, CredentialsError> {
+        let mut roots = RootCertStore::empty();
+        for authority in authorities.iter().take(MOST_AUTHORITIES) {
+            let authority = authority.clone().into_owned();
+            roots.add(authority).map_err(|_| CredentialsError::Authority)?;
+        }
+        if roots.is_empty() {
+            return Err(CredentialsError::Authority);
+        }
+        Ok(Self {
+            certified,
+            authorities: Arc::new(roots),
+        })
+    }
+
     /// Those in these PEM texts: the authorities, the chain whose first certificate is that of the key, and the key.
     ///
     /// # Errors
     /// When one of them does not parse, or chain and key do not fit together. An authority that does not parse is an error as well: without it the other
     /// side would be refused for no visible reason.
     pub fn from_pem(authorities: &[u8], chain: &[u8], key: &[u8]) -> Result<Self, CredentialsError> {
-        let mut roots = RootCertStore::empty();
-        for authority in CertificateDer::pem_slice_iter(authorities).take(MOST_AUTHORITIES) {
-            let authority = authority.map_err(|_| CredentialsError::Authority)?;
-            roots.add(authority).map_err(|_| CredentialsError::Authority)?;
-        }
-        if roots.is_empty() {
-            return Err(CredentialsError::Authority);
-        }
+        let authorities: Vec<_> = CertificateDer::pem_slice_iter(authorities)
+            .take(MOST_AUTHORITIES)
+            .collect::<Result<_, _>>()
+            .map_err(|_| CredentialsError::Authority)?;
         let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<_, _>>()
             .map_err(|_| CredentialsError::Certificate)?;
@@ -77,10 +95,7 @@ impl Credentials {
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CredentialsError::Key)?;
         let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
             .map_err(|error| CredentialsError::Unfit(error.to_string()))?;
-        Ok(Self {
-            certified: Arc::new(certified),
-            authorities: Arc::new(roots),
-        })
+        Self::new(&authorities, Arc::new(certified))
     }
 
     /// What rustls shows.
@@ -118,12 +133,12 @@ mod tests {
     }
 
     #[rstest]
-    #[case::no_authority("", "ONE", "KEY", "the authority is no certificate in PEM")]
+    #[case::no_authority("", "ONE", "KEY", "the authority is no certificate")]
     #[case::a_broken_authority(
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
         "ONE",
         "KEY",
-        "the authority is no certificate in PEM"
+        "the authority is no certificate"
     )]
     #[case::no_certificate("ONE", "", "KEY", "the certificate is no certificate in PEM")]
     #[case::no_key("ONE", "ONE", "garbage", "the key is not a private key in PEM")]

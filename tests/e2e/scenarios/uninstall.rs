@@ -16,12 +16,14 @@ use crate::world::World;
 /// The pods of a proxy drain for ten seconds before nginx ends.
 const PODS_END: Duration = Duration::from_secs(30);
 
+pub(super) const DEFINITIONS: [&str; 2] = ["myproxies.roadstead.dev", "databases.roadstead.dev"];
+
 /// Removes everything, one command a line and in this order: README.md, "Uninstall".
 const FULL_REMOVAL: &[&str] = &[
-    "delete myproxies --all --all-namespaces --timeout=60s",
+    "delete myproxies,databases --all --all-namespaces --timeout=60s",
     "-n operators delete subscription roadstead",
     "-n operators delete csv -l operators.coreos.com/roadstead.operators --timeout=60s",
-    "delete crd myproxies.roadstead.dev --timeout=60s",
+    "delete crd myproxies.roadstead.dev databases.roadstead.dev --timeout=60s",
     "-n operators delete catalogsource roadstead --timeout=60s",
     "-n operators delete operatorgroup global-operators --timeout=60s",
     "-n operators delete lease roadstead-operator",
@@ -116,14 +118,16 @@ pub(super) async fn close_v1alpha1(world: &World) -> Outcome {
 
 async fn v1alpha1_stays_closed(world: &World) -> Outcome {
     throughout("v1alpha1, closed", Duration::from_secs(8), || async {
-        let definition = world.get(CRD, "", "myproxies.roadstead.dev").await?;
-        let strategy = objects::text(&definition, "/spec/conversion/strategy");
-        let closed = closed(&definition);
-        Ok(Seen::when(
-            strategy == "None" && closed == ["v1alpha1"],
-            (),
-            format_args!("closed: {closed:?}, conversion {strategy}"),
-        ))
+        let mut found = Vec::new();
+        for name in DEFINITIONS {
+            let definition = world.get(CRD, "", name).await?;
+            let strategy = objects::text(&definition, "/spec/conversion/strategy");
+            let closed = closed(&definition);
+            if strategy != "None" || closed != ["v1alpha1"] {
+                found.push(format!("{name}: closed {closed:?}, conversion {strategy}"));
+            }
+        }
+        Ok(Seen::when(found.is_empty(), (), found.join("; ")))
     })
     .await
 }

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
 
+use super::uninstall::DEFINITIONS;
 use super::versions::closed;
 use crate::objects::{CLUSTER_ROLE, CRD, DEPLOYMENT, MY_PROXY, NAMESPACE, SECRET, text};
 use crate::olm::{self, SOON};
@@ -114,21 +115,25 @@ async fn takes_over(world: &World, how: &str, params: &DeleteParams, limit: Dura
 /// README.md: objects, then the operator, then the CRDs.
 async fn removed_in_order(world: &World, proxy: &Proxy<'_>) -> Outcome {
     world
-        .kubectl("delete myproxies --all --all-namespaces --timeout=60s")
+        .kubectl("delete myproxies,databases --all --all-namespaces --timeout=60s")
         .await?;
     world.run("make", &["--no-print-directory", "undeploy"]).await?;
     world.wait_gone(DEPLOYMENT, SYSTEM, operator::NAME, SOON).await?;
-    let definition = world.get(CRD, "", "myproxies.roadstead.dev").await?;
-    let found = (
-        text(&definition, "/spec/conversion/strategy"),
-        closed(&definition),
-    );
-    ensure!(
-        found == ("None", vec!["v1alpha1"]),
-        "v1alpha1 can be written though nobody converts: {found:?}"
-    );
+    for name in DEFINITIONS {
+        let definition = world.get(CRD, "", name).await?;
+        let found = (
+            text(&definition, "/spec/conversion/strategy"),
+            closed(&definition),
+        );
+        ensure!(
+            found == ("None", vec!["v1alpha1"]),
+            "v1alpha1 of {name} can be written though nobody converts: {found:?}"
+        );
+    }
     world.run("make", &["--no-print-directory", "uninstall"]).await?;
-    world.wait_gone(CRD, "", "myproxies.roadstead.dev", SOON).await?;
+    for name in DEFINITIONS {
+        world.wait_gone(CRD, "", name, SOON).await?;
+    }
     world
         .wait_gone(NAMESPACE, "", SYSTEM, Duration::from_secs(60))
         .await?;

@@ -8,7 +8,7 @@ use crate::api::my_proxy::{MAX_NAME, ValidProxy, agent};
 use crate::controllers::common::labels;
 pub use crate::controllers::common::labels::{COMPONENT, INSTANCE, MANAGED_BY, MANAGER};
 
-/// What the pods run.
+/// What the pods run, in the label by which a MyProxy's children are told from those of other kinds.
 const NGINX: &str = "nginx";
 
 /// The label whose value is the Deployment's name; users select by it.
@@ -53,6 +53,12 @@ pub fn check(proxy: &ValidProxy, key: &str, attempt: u32) -> String {
     let suffix = format!("-check-{key}-{attempt}");
     let room = MAX_NAME.saturating_sub(suffix.len()).min(proxy.name.len());
     format!("{}{suffix}", proxy.name[..room].trim_end_matches('-'))
+}
+
+/// The proxy that a pod is of, if it is of one: objects of other kinds may have the same name.
+pub fn proxy_of<K: ResourceExt>(pod: &K) -> Option<&String> {
+    let is_ours = pod.labels().get(labels::NAME).is_some_and(|name| name == NGINX);
+    pod.labels().get(INSTANCE).filter(|_| is_ours)
 }
 
 /// Whether a pod is one that proxies, not one that checks.
