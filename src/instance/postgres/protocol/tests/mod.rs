@@ -112,7 +112,7 @@ fn there_is_never_a_second_primary_and_all_heals(#[case] instances: usize, #[cas
 mod quorum {
     use std::collections::BTreeMap;
 
-    use super::super::{Command, Data, Peer, Protocol, Running, Seen, Server, Situation, Stored, Write};
+    use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Write};
     use super::*;
     use crate::api::database::agent::{Lsn, Member, Settings, Standby};
     use crate::instance::postgres::record::{Quorum, Record};
@@ -175,6 +175,14 @@ mod quorum {
 
         /// What it does now, with these streaming.
         fn step(&mut self, streaming: &[&str], writing: bool) -> Command {
+            let mut protocol = std::mem::take(&mut self.protocol);
+            protocol.renewed(self.now, &self.settings);
+            let command = self.step_of(&mut protocol, streaming, writing);
+            self.protocol = protocol;
+            command
+        }
+
+        fn step_of(&mut self, protocol: &mut Protocol, streaming: &[&str], writing: bool) -> Command {
             let standby = |name: &&str| Standby {
                 name: (*name).to_owned(),
                 state: "streaming".into(),
@@ -193,8 +201,7 @@ mod quorum {
                 timeline: 1,
                 ..Stored::default()
             };
-            self.protocol.renewed(self.now, &self.settings);
-            self.protocol.step(&Situation {
+            protocol.step(&Situation {
                 now: self.now,
                 me: "a-0",
                 identity: "u-1",
@@ -221,6 +228,16 @@ mod quorum {
             }
             self.record.quorums.clone()
         }
+    }
+
+    #[test]
+    fn a_primary_without_the_lease_is_stopped_at_once() {
+        let mut primary = Primary::new(&["a-1"]);
+        let settings = primary.settings.clone();
+        assert_eq!(
+            primary.step_of(&mut Protocol::new(&settings), &["a-1"], false),
+            Command::Stop(How::Immediate)
+        );
     }
 
     #[test]
