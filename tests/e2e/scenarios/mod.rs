@@ -3,10 +3,6 @@
 use crate::runner::{Scenario, scenario};
 
 mod config;
-#[expect(
-    dead_code,
-    reason = "instances are not made yet; whoever makes them puts these on the list"
-)]
 mod database;
 mod figures;
 mod greeter;
@@ -31,6 +27,15 @@ pub const ALL: &[Scenario] = &[
     scenario!(serving::no_request_fails_through_a_reload_a_rolling_update_and_scaling),
     scenario!(upgrade::a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails),
     scenario!(upgrade::a_starting_csv_and_manual_approval_go_back_while_objects_serve),
+    scenario!(database::a_database_serves_replicates_and_is_ready),
+    scenario!(database::a_deleted_primary_is_replaced),
+    scenario!(database::a_killed_container),
+    scenario!(database::a_killed_postmaster),
+    scenario!(database::a_hung_primary_is_replaced),
+    scenario!(database::a_primary_cut_off_from_the_api_server_yields_and_never_two),
+    scenario!(database::a_primary_cut_off_from_all_others_yields_and_never_two),
+    scenario!(database::an_api_server_outage_with_all_peers_in_the_same_state_costs_no_write),
+    scenario!(database::the_operator_being_down_changes_nothing),
     scenario!(uninstall::without_the_operator_everything_serves_and_deletions_wait_for_it),
     scenario!(install::starting_csv_and_manual_approval_wait_for_the_user),
     scenario!(upgrade::a_switch_to_another_channel_upgrades),
