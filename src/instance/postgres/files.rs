@@ -2,8 +2,10 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
+
+use rustix::process::geteuid;
 
 /// Who may read and write a file: PostgreSQL alone.
 const PRIVATE: u32 = 0o600;
@@ -39,9 +41,12 @@ pub(super) fn write_if_changed(
     write(path, content, user).map(|()| true)
 }
 
-/// Makes a folder that only PostgreSQL's user may enter, if it is not there.
+/// Makes a folder that only PostgreSQL's user may enter, if it is not there. One that is somebody else's, as what is mounted into a pod is, stays as it is.
 pub(super) fn make_folder(path: &Path, user: Option<u32>) -> io::Result<()> {
     fs::create_dir_all(path)?;
+    if fs::metadata(path)?.uid() != geteuid().as_raw() {
+        return Ok(());
+    }
     fs::set_permissions(path, Permissions::from_mode(0o700))?;
     give(path, user)
 }

@@ -29,6 +29,8 @@ const KILLED: Duration = Duration::from_secs(5);
 const ORDERLY: Duration = Duration::from_secs(20);
 /// What brought an error is not tried again before this.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Who ends so soon has not come to work.
+const HASTY: Duration = Duration::from_secs(2);
 /// Between two looks at a volume of which nothing could be told.
 const UNREADABLE: Duration = Duration::from_secs(10);
 
@@ -269,6 +271,7 @@ impl Supervisor {
         match started {
             Ok(postmaster) => {
                 self.starts += 1;
+                self.started = Some(Instant::now());
                 self.postmaster = Some(postmaster);
                 self.start.send_replace(Some(self.starts));
             }
@@ -318,10 +321,17 @@ impl Supervisor {
             .as_ref()
             .map(Postmaster::stop_immediately)
             .is_some();
+        // What ends right after its start would be started again and again.
+        let hasty = self
+            .started
+            .take()
+            .is_some_and(|started| started.elapsed() < HASTY);
         let tools = self.tools.clone();
         let kill = async move {
             if asked {
                 sleep(LAST_WORDS).await;
+            } else if hasty {
+                sleep(PAUSE).await;
             }
             while !is_gone(&tools.volume).await {
                 tracing::error!(

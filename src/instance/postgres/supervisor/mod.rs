@@ -235,7 +235,9 @@ struct Supervisor {
     labels: watch::Sender<Labels>,
     shown: watch::Sender<Shown>,
     postmaster: Option<Postmaster>,
+    /// How often it was started, and when last.
     starts: u64,
+    started: Option<Instant>,
     data: Data,
     work: Option<(Work, BoxFuture<'static, Done>)>,
     /// PostgreSQL is being killed.
@@ -318,6 +320,7 @@ impl Supervisor {
             api: None,
             postmaster: None,
             starts: 0,
+            started: None,
             data: Data::Unreadable("the volume was not looked at yet".to_owned()),
             work: None,
             killing: false,
