@@ -12,7 +12,7 @@ use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 use tokio::time::interval;
 
 /// Between two sweeps.
-const SWEEP: Duration = Duration::from_secs(10);
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// Does what the first process of a container owes to the kernel, if this is it.
 pub async fn reap_orphans() {

@@ -306,6 +306,10 @@ fn process(folder: &Path, pod: &BTreeSet<String>) -> Option<Process> {
             .find_map(|line| line.strip_prefix(name))
             .map(str::trim)
     };
+    // What has ended and is not forgotten yet
+    if field("State:")?.starts_with('Z') {
+        return None;
+    }
     Some(Process {
         pid,
         parent: field("PPid:")?.parse().ok()?,

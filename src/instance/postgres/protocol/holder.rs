@@ -103,7 +103,7 @@ impl Protocol {
     }
 
     fn lead(&mut self, record: &Record, running: &Running, situation: &Situation<'_>) -> Command {
-        if let Some(command) = self.leave(situation) {
+        if let Some(command) = self.leave(record, situation) {
             return command;
         }
         let kept = self.kept_up(record, situation);
@@ -117,7 +117,7 @@ impl Protocol {
     }
 
     /// Stops in order if somebody asked for it.
-    fn leave(&mut self, situation: &Situation<'_>) -> Option<Command> {
+    fn leave(&mut self, record: &Record, situation: &Situation<'_>) -> Option<Command> {
         let leaving = self.leaving.as_ref()?;
         let to = match &leaving.to {
             Some(to) => Some(to.clone()),
@@ -127,11 +127,18 @@ impl Protocol {
             self.leaving = None;
             return None;
         }
+        // Whatever was acknowledged is on a replica, and the sooner the Lease is given back, the sooner that one takes it.
+        let covered = to.is_some() && !record.asynchronous;
+        let how = if leaving.hurry && covered {
+            How::Immediate
+        } else {
+            How::Fast
+        };
         self.leaving = Some(Leaving {
             to,
             ..leaving.clone()
         });
-        Some(Command::Stop(How::Fast))
+        Some(Command::Stop(how))
     }
 
     /// Who would take over: the replica that is asked for, or the furthest.
@@ -191,14 +198,12 @@ impl Protocol {
             self.let_others(now);
             return true;
         }
-        let leads = matches!(situation.server, Server::Running(running) if running.primary);
-        let sign = situation
-            .canary
-            .max(self.applied.as_ref().map(|applied| applied.since));
+        // One that has just begun has not had the time to write.
+        let sign = self
+            .leading
+            .map(|leading| situation.canary.map_or(leading, |canary| canary.max(leading)));
         let hung = self.lasted(Passing::Silent, now) > HUNG
-            || (leads
-                && situation.work.is_none()
-                && sign.is_some_and(|sign| now.saturating_sub(sign) > HUNG));
+            || (situation.work.is_none() && sign.is_some_and(|sign| now.saturating_sub(sign) > HUNG));
         if hung {
             self.let_others(now);
         }

@@ -178,6 +178,8 @@ pub struct Protocol {
     mending: Mending,
     /// Since when PostgreSQL has been in a state that should pass.
     lasting: Option<(Passing, Moment)>,
+    /// Since when PostgreSQL has been the primary.
+    leading: Option<Moment>,
     /// Since when each replica that commits may wait for has not streamed.
     away: BTreeMap<String, Moment>,
     /// Since when PostgreSQL has had commits wait for what it has them wait for now, and how far it had flushed then.
@@ -228,6 +230,8 @@ enum Passing {
 struct Leaving {
     /// It is to end altogether.
     exit: bool,
+    /// There is no time for an end in order.
+    hurry: bool,
     /// Who is to take over, if somebody in particular.
     to: Option<String>,
 }
@@ -287,9 +291,10 @@ impl Protocol {
         self.mending = Mending::Rewound;
     }
 
-    /// Somebody asks for the end of this process.
-    pub fn asked_to_stop(&mut self) {
-        self.leaving.get_or_insert_default().exit = true;
+    /// Somebody asks for the end of this process, and perhaps leaves it a second or two at most.
+    pub fn asked_to_stop(&mut self, hurry: bool) {
+        let leaving = self.leaving.get_or_insert_default();
+        (leaving.exit, leaving.hurry) = (true, hurry);
     }
 
     /// Somebody asks for another primary.
@@ -375,6 +380,8 @@ impl Protocol {
             Some((before, since)) if before == passing => (passing, since),
             _ => (passing, now),
         });
+        let leads = matches!(situation.server, Server::Running(running) if running.primary);
+        self.leading = if leads { self.leading.or(Some(now)) } else { None };
         let attached = match situation.server {
             Server::Running(running) => {
                 running.primary || running.streaming || self.primary_of(situation).is_none()

@@ -37,7 +37,7 @@ const UNREADABLE: Duration = Duration::from_secs(10);
 impl Supervisor {
     pub(super) fn take(&mut self, event: Event) {
         match event {
-            Event::Tick | Event::AskedToStop => self.prepare(),
+            Event::Tick | Event::AskedToStop { .. } => self.prepare(),
             Event::Removed(Ok(())) => {}
             Event::Removed(Err(error)) => {
                 tracing::warn!(%error, "cannot remove data that was put aside");
@@ -62,7 +62,7 @@ impl Supervisor {
                 );
                 self.postmaster = None;
                 self.start.send_replace(None);
-                (self.prepared, self.preparing) = (None, None);
+                self.unprepare();
                 self.kill();
             }
             Event::Worked(done) => self.worked(done),
@@ -81,7 +81,8 @@ impl Supervisor {
             }
             Event::Pleaded(_, false) => {}
             Event::Prepared(Ok(())) => {
-                tracing::info!("the owner, its database and what instances need are there")
+                tracing::info!("the owner, its database and what instances need are there");
+                self.written_from = self.written_from.or_else(|| Some(Instant::now()));
             }
             Event::Prepared(Err(error)) => {
                 tracing::warn!(%error, "cannot make what every primary has");
@@ -427,7 +428,7 @@ impl Supervisor {
     fn prepare(&mut self) {
         let leads = self.with(|protocol, situation| protocol.role(situation)) == Role::Primary;
         if !leads {
-            (self.prepared, self.preparing) = (None, None);
+            self.unprepare();
             return;
         }
         if self.preparing.is_some() {
@@ -464,6 +465,10 @@ impl Supervisor {
             }
             Err(_) => {}
         }
+    }
+
+    fn unprepare(&mut self) {
+        (self.prepared, self.preparing, self.written_from) = (None, None, None);
     }
 
     fn member(&self, name: &str) -> Option<&Member> {

@@ -47,6 +47,10 @@ const FILES: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(1);
 /// PostgreSQL has fallen silent if it has not answered for so long.
 const SILENT: Duration = Duration::from_secs(5);
+/// How long it may take to look at the own pod once the end is asked for.
+const OWN_POD: Duration = Duration::from_millis(500);
+/// An end in order takes less than these seconds.
+const ENOUGH: i64 = 30;
 /// Requests that wait for an answer.
 const REQUESTS: usize = 16;
 
@@ -104,9 +108,15 @@ pub async fn run(
         server::serve(listener, &desk, show, ask, std::future::pending()).await;
     });
     tasks.spawn(reap_orphans());
+    let pods = PodClient::new(client.clone(), &options.namespace, OWN_POD);
+    let own = (options.name.clone(), options.uid.clone());
+    let stop = async move {
+        stop.await;
+        is_short_of_time(&pods, &own.0, &own.1).await
+    };
     let mut stop = std::pin::pin!(stop);
     let (mounted, tools) = tokio::select! {
-        () = &mut stop => return Ok(()),
+        _ = &mut stop => return Ok(()),
         begun = begin(&options, &shown) => begun,
     };
     let mut supervisor = Supervisor::new(
@@ -120,6 +130,18 @@ pub async fn run(
     );
     supervisor.live(stop).await;
     Ok(())
+}
+
+/// Whether the kubelet will kill this container soon: its pod is gone, or is to be in no time.
+async fn is_short_of_time(pods: &PodClient, name: &str, uid: &str) -> bool {
+    match pods.read(name).await {
+        Ok(Some(pod)) if pod.metadata.uid.as_deref() == Some(uid) => pod
+            .metadata
+            .deletion_grace_period_seconds
+            .is_some_and(|seconds| seconds < ENOUGH),
+        Ok(_) => true,
+        Err(_) => false,
+    }
 }
 
 async fn listen(options: &Options) -> Result<TcpListener, InstanceError> {
@@ -205,7 +227,7 @@ enum Event {
     Pleaded(Instant, bool),
     Prepared(Result<(), SqlError>),
     Removed(Result<(), VolumeError>),
-    AskedToStop,
+    AskedToStop { hurry: bool },
 }
 
 struct Supervisor {
@@ -253,6 +275,8 @@ struct Supervisor {
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
     prepared: Option<String>,
+    /// Since when it writes on its own.
+    written_from: Option<Instant>,
     /// What PostgreSQL was configured with.
     upstream: Option<String>,
     quorum: Option<Quorum>,
@@ -331,6 +355,7 @@ impl Supervisor {
             password: None,
             aside: true,
             prepared: None,
+            written_from: None,
             upstream: None,
             quorum: None,
             said: Command::Wait(String::new()),
@@ -356,7 +381,7 @@ impl Supervisor {
         }
     }
 
-    async fn live(&mut self, stop: impl Future<Output = ()>) {
+    async fn live(&mut self, stop: impl Future<Output = bool>) {
         let mut stop = std::pin::pin!(stop);
         let (mut ticks, mut files) = (interval(TICK), interval(FILES));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -366,7 +391,7 @@ impl Supervisor {
         let mut told_to_stop = false;
         while !self.leave {
             let event = tokio::select! {
-                () = &mut stop, if !told_to_stop => Event::AskedToStop,
+                hurry = &mut stop, if !told_to_stop => Event::AskedToStop { hurry },
                 _ = ticks.tick() => Event::Tick,
                 _ = files.tick() => Event::Files,
                 _ = self.seen.changed() => Event::Told,
@@ -381,10 +406,10 @@ impl Supervisor {
                 outcome = maybe(&mut self.preparing) => Event::Prepared(outcome),
                 outcome = maybe(&mut self.removing) => Event::Removed(outcome),
             };
-            if matches!(event, Event::AskedToStop) {
+            if let Event::AskedToStop { hurry } = event {
                 told_to_stop = true;
-                tracing::info!("asked to stop");
-                self.protocol.asked_to_stop();
+                tracing::info!(hurry, "asked to stop");
+                self.protocol.asked_to_stop(hurry);
             }
             self.take(event);
             let command = self.with(|protocol, situation| protocol.step(situation));
@@ -407,10 +432,11 @@ impl Supervisor {
             (name, Peer { report, asked })
         });
         let peers = peers.collect();
-        let canary = match self.prepared {
-            Some(_) => self.beats.borrow().alive,
-            None => self.observed.borrow().running.as_ref().map(|(_, asked)| *asked),
-        };
+        // Until it has what it writes to, an answer has to do.
+        let answered = || self.observed.borrow().running.as_ref().map(|(_, asked)| *asked);
+        let canary = self
+            .written_from
+            .map_or_else(answered, |from| self.beats.borrow().alive.max(Some(from)));
         let situation = Situation {
             now: moment(now),
             me: &self.options.name,

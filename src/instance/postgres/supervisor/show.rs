@@ -31,10 +31,7 @@ impl Supervisor {
             .map(|member| member.name.clone());
         let others = others.filter(|name| *name != self.options.name).collect();
         set(&self.labels, Labels { role, others });
-        set(
-            &self.leads,
-            role == Role::Primary && self.prepared.is_some() && self.preparing.is_none(),
-        );
+        set(&self.leads, role == Role::Primary && self.written_from.is_some());
         self.keep_watch(&server, now);
         self.shown.send_replace(Shown {
             report,

@@ -68,8 +68,13 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             // It may come back for all but one.
             8 if world.api_cut.len() == instances => world.api_cut = [victim].into(),
             8 => world.api_cut = (0..instances).collect(),
-            // A second loss would be one too many.
-            9 if world.is_whole() && synchronous == Synchronous::Required => world.wipe(victim),
+            // A second loss would be one too many, before the first is made good and the Lease says so.
+            9 if synchronous == Synchronous::Required => {
+                world.run(secs(5));
+                if world.is_whole() && world.is_settled() {
+                    world.wipe(victim);
+                }
+            }
             _ => {
                 world.cut.clear();
                 world.api_cut.clear();
@@ -130,9 +135,19 @@ mod quorum {
         running: Running,
         now: Duration,
         peers: BTreeMap<String, Peer>,
+        stopped: bool,
+        canary: Option<Duration>,
     }
 
     impl Primary {
+        /// PostgreSQL ends, and is there again.
+        fn restart(&mut self) -> Command {
+            self.stopped = true;
+            self.step(&[], true);
+            (self.stopped, self.canary) = (false, None);
+            self.step(&["a-1"], true)
+        }
+
         fn new(waits: &[&str]) -> Self {
             let members = ["a-0", "a-1", "a-2"].map(str::to_owned);
             let settings = Settings {
@@ -170,6 +185,8 @@ mod quorum {
                 running,
                 now: secs(100),
                 peers: BTreeMap::new(),
+                stopped: false,
+                canary: None,
             }
         }
 
@@ -201,6 +218,10 @@ mod quorum {
                 timeline: 1,
                 ..Stored::default()
             };
+            let server = match self.stopped {
+                true => Server::Stopped,
+                false => Server::Running(self.running.clone()),
+            };
             protocol.step(&Situation {
                 now: self.now,
                 me: "a-0",
@@ -209,9 +230,9 @@ mod quorum {
                 lease: Some(&seen),
                 api: Some(self.now),
                 data: &Data::Present(stored),
-                server: &Server::Running(self.running.clone()),
+                server: &server,
                 peers: &self.peers,
-                canary: Some(self.now),
+                canary: self.canary,
                 looked: self.now,
                 writing,
                 pleading: false,
@@ -237,6 +258,24 @@ mod quorum {
         assert_eq!(
             primary.step_of(&mut Protocol::new(&settings), &["a-1"], false),
             Command::Stop(How::Immediate)
+        );
+    }
+
+    /// What commits wait for has been the same for long, and its first write is still to come.
+    #[test]
+    fn a_primary_that_was_started_again_is_not_taken_for_one_that_hangs() {
+        let mut primary = Primary::new(&["a-1"]);
+        primary.written(&["a-1"]);
+        primary.now += secs(60);
+        let started_again = primary.restart();
+        assert!(!matches!(started_again, Command::Stop(_)), "{started_again:?}");
+        primary.written(&["a-1"]);
+        primary.now += secs(10);
+        primary.written(&["a-1"]);
+        assert_eq!(
+            primary.step(&["a-1"], false),
+            Command::Stop(How::Immediate),
+            "now it hangs"
         );
     }
 

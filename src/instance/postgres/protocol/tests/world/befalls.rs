@@ -45,7 +45,8 @@ impl World {
     pub fn stop(&mut self, index: usize) {
         let name = self.instances[index].name.clone();
         self.say(format!("{name} is asked to stop"));
-        self.instances[index].protocol.asked_to_stop();
+        let hurry = self.chance.below(2) == 0;
+        self.instances[index].protocol.asked_to_stop(hurry);
     }
 
     pub fn hand_over(&mut self, index: usize) {

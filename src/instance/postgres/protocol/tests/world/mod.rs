@@ -213,6 +213,15 @@ impl World {
         running.standbys.len() + 1 == self.instances.len()
     }
 
+    /// Whether the Lease says one thing alone of what commits wait for.
+    pub fn is_settled(&self) -> bool {
+        self.lease
+            .seen
+            .record
+            .as_ref()
+            .is_some_and(|record| record.quorums.len() == 1)
+    }
+
     pub fn states(&self) -> String {
         let states = self.instances.iter().map(|i| {
             format!(
