@@ -480,6 +480,10 @@ impl Supervisor {
     fn lease_seen(&self) -> Option<Seen> {
         let seen = self.seen.borrow();
         let view = view(seen.lease.as_ref()?);
+        // There was a record, so the database is not new: nobody begins one for want of it.
+        if view.unreadable.is_some() {
+            return None;
+        }
         let since = seen.unchanged_since?.saturating_duration_since(self.began);
         let ended = !view.holder.is_empty() && self.ended.borrow().as_ref() == Some(&view.holder);
         Some(Seen {
