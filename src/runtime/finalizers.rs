@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use super::key::{Object, ObjectKey};
 use super::rest;
 
+/// What the garbage collector puts on an object whose children are to stay.
+const ORPHAN: &str = "orphan";
+
 /// Where an object stands with a finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinalizerState {
@@ -32,6 +35,16 @@ pub fn state<K: Resource>(object: &K, name: &str) -> FinalizerState {
         (true, true) => FinalizerState::Deleting,
         (true, false) => FinalizerState::Released,
     }
+}
+
+/// Whether the children of `object` are to stay when it goes: somebody deleted it so, which the garbage collector notes as a finalizer of its own.
+pub fn orphans<K: Resource>(object: &K) -> bool {
+    object
+        .meta()
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|held| held == ORPHAN)
 }
 
 /// Adds the finalizer `name` to `object` and returns the object as it is then.

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use tokio::runtime::Runtime;
 
 use crate::instance::install::install;
+use crate::telemetry::logs::{self, Format, LogLevel};
 
 /// Run inside an operand's container.
 #[derive(Debug, clap::Args)]
@@ -40,6 +42,16 @@ pub fn main(args: Args) -> ExitCode {
         Command::Nginx(nginx) => nginx::run(nginx),
         Command::Postgres(postgres) => postgres::run(postgres),
     }
+}
+
+/// What every supervisor runs with: a log in JSON, and a runtime of two threads.
+fn begin() -> Result<Runtime, ExitCode> {
+    logs::init(Format::Json, LogLevel::default(), None).map_err(|error| fail(&error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.map_err(|error| fail(&format!("cannot start: {error}")))
 }
 
 fn fail(message: &str) -> ExitCode {

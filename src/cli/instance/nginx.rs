@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::fail;
+use super::{begin, fail};
 use crate::api::my_proxy::agent::{self, MAX_REASON, REFUSED, shorten};
 use crate::instance::nginx::check::{CheckError, check_once};
 use crate::instance::nginx::{Options, Timing, supervisor};
-use crate::telemetry::logs::{self, Format, LogLevel};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Nginx {
@@ -61,18 +60,11 @@ pub(super) struct Nginx {
 
 /// Runs it; the exit code is the container's.
 pub(super) fn run(args: Nginx) -> ExitCode {
-    if let Err(error) = logs::init(Format::Json, LogLevel::default(), None) {
-        return fail(&error.to_string());
-    }
-    let (check, termination_log) = (args.check, args.termination_log.clone());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    let runtime = match runtime {
+    let runtime = match begin() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("cannot start: {error}")),
+        Err(failed) => return failed,
     };
+    let (check, termination_log) = (args.check, args.termination_log.clone());
     let outcome = runtime.block_on(async move {
         if check {
             check_once(&args.into()).await.map(|()| 0).map_err(|error| {

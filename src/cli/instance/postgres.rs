@@ -6,12 +6,11 @@ use std::process::ExitCode;
 
 use kube::{Client, Config};
 
-use super::fail;
+use super::{begin, fail};
 use crate::api::database::agent;
 use crate::instance::postgres::options::Options;
 use crate::instance::postgres::supervisor;
 use crate::runtime::signals;
-use crate::telemetry::logs::{self, Format, LogLevel};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Postgres {
@@ -25,19 +24,19 @@ pub(super) struct Postgres {
     #[arg(long, env = "POD_UID")]
     uid: String,
     /// The folder that holds instance.json.
-    #[arg(long, default_value = "/etc/roadstead/postgres")]
+    #[arg(long, default_value = agent::SETTINGS_DIR)]
     settings: PathBuf,
     /// The folder that holds ca.crt, tls.crt and tls.key.
-    #[arg(long, default_value = "/etc/roadstead/tls")]
+    #[arg(long, default_value = agent::TLS_DIR)]
     tls: PathBuf,
     /// The folder that holds username and password of the owner.
-    #[arg(long, default_value = "/etc/roadstead/credentials")]
+    #[arg(long, default_value = agent::CREDENTIALS_DIR)]
     credentials: PathBuf,
     /// Where the volume is mounted.
-    #[arg(long, default_value = "/var/lib/roadstead")]
+    #[arg(long, default_value = agent::DATA_DIR)]
     volume: PathBuf,
     /// A private folder for configuration, copies of certificates and the socket, best in memory.
-    #[arg(long, default_value = "/run/roadstead")]
+    #[arg(long, default_value = agent::RUN_DIR)]
     run: PathBuf,
     /// The folder with PostgreSQL's programs. Without it: looked for on PATH and where distributions put them.
     #[arg(long)]
@@ -82,16 +81,9 @@ impl From<Postgres> for Options {
 
 /// Runs it; the exit code is the container's.
 pub(super) fn run(args: Postgres) -> ExitCode {
-    if let Err(error) = logs::init(Format::Json, LogLevel::default(), None) {
-        return fail(&error.to_string());
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    let runtime = match runtime {
+    let runtime = match begin() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("cannot start: {error}")),
+        Err(failed) => return failed,
     };
     match runtime.block_on(live(args.into())) {
         Ok(()) => ExitCode::SUCCESS,

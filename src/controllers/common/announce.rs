@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::runtime::apply::Outcome;
 use crate::runtime::events::EventType;
 use crate::runtime::key::Object;
 use crate::runtime::reconcile::Context;
@@ -17,6 +18,21 @@ pub struct Announcement {
     pub action: &'static str,
     /// For people.
     pub note: String,
+}
+
+/// That a workload of this kind and name was written, if it was.
+pub fn workload_written(kind: &str, name: &str, outcome: Outcome) -> Option<Announcement> {
+    let (reason, note) = match outcome {
+        Outcome::Created => ("Created", format!("{kind} {name} was created")),
+        Outcome::Updated => ("Updated", format!("{kind} {name} was updated")),
+        Outcome::Unchanged | Outcome::Terminating => return None,
+    };
+    Some(Announcement {
+        type_: EventType::Normal,
+        reason: reason.to_owned(),
+        action: "RollOut",
+        note,
+    })
 }
 
 /// Publishes them.

@@ -1,7 +1,5 @@
 //! The way out of a database that is being deleted.
 
-use kube::ResourceExt;
-
 use super::FINALIZER;
 use super::announce::{Announcement, tell};
 use super::error::Error;
@@ -13,9 +11,6 @@ use crate::runtime::events::EventType;
 use crate::runtime::finalizers;
 use crate::runtime::reconcile::{Context, Next};
 
-/// What the garbage collector puts on an object whose children are to stay.
-const ORPHAN: &str = "orphan";
-
 /// Deletes the children and lets go of the object once the caches have none left. What they have not seen yet is collected by the
 /// cluster, since each child names its owner.
 ///
@@ -24,8 +19,7 @@ const ORPHAN: &str = "orphan";
 /// # Errors
 /// When a child, the status or the finalizer could not be written.
 pub async fn clean_up(database: &Database, observed: &Observed, context: &Context) -> Result<Next, Error> {
-    let orphans = database.finalizers().iter().any(|finalizer| finalizer == ORPHAN);
-    if orphans || observed.is_empty() {
+    if finalizers::orphans(database) || observed.is_empty() {
         return match finalizers::remove(context.client(), database, FINALIZER).await {
             Err(error) if !is_not_found(&error) => Err(Error::Finalizer(error)),
             _ => Ok(Next::OnChange),

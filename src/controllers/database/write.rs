@@ -17,6 +17,7 @@ use super::desired::{Decided, Owner, Resources, Secrets, build, build_secrets, n
 use super::error::Error;
 use super::observe::{Observed, named};
 use crate::api::database::v1::Database;
+use crate::controllers::common::announce::workload_written;
 use crate::pki::authority::{Data, step};
 use crate::runtime::apply::{Applier, Outcome};
 use crate::runtime::events::EventType;
@@ -102,7 +103,7 @@ pub async fn write(
         .await?;
     applied
         .announcements
-        .extend(written_stateful_set(owner.name(), written.outcome));
+        .extend(workload_written("StatefulSet", owner.name(), written.outcome));
     applied.stateful_set = Some(written.object);
     let mut budgets = Vec::new();
     if let Some(budget) = disruption_budget {
@@ -189,18 +190,4 @@ fn issued(why: &[&str]) -> Announcement {
         action: "Issue",
         note: format!("certificates of the instances are made anew: {}", why.join("; ")),
     }
-}
-
-fn written_stateful_set(name: &str, outcome: Outcome) -> Option<Announcement> {
-    let (reason, note) = match outcome {
-        Outcome::Created => ("Created", format!("StatefulSet {name} was created")),
-        Outcome::Updated => ("Updated", format!("StatefulSet {name} was updated")),
-        Outcome::Unchanged | Outcome::Terminating => return None,
-    };
-    Some(Announcement {
-        type_: EventType::Normal,
-        reason: reason.to_owned(),
-        action: "RollOut",
-        note,
-    })
 }

@@ -17,7 +17,8 @@ use super::desired::unit::{KEY, Unit};
 use super::observe::{Observed, named};
 use super::plan::Plan;
 use crate::api::my_proxy::MyProxy;
-use crate::runtime::apply::{Applier, ApplyError, Outcome};
+use crate::controllers::common::announce::workload_written;
+use crate::runtime::apply::{Applier, ApplyError};
 use crate::runtime::events::EventType;
 
 /// How many pods of one proxy are marked at once.
@@ -78,7 +79,7 @@ pub async fn write(
             .await?;
         applied
             .announcements
-            .extend(written_deployment(&name, written.outcome));
+            .extend(workload_written("Deployment", &name, written.outcome));
         applied.deployment = Some(written.object);
         keep.deployments.insert(name);
     }
@@ -145,18 +146,4 @@ async fn deliver(apply: &Applier, unit: &Unit, pods: &[Arc<Pod>]) -> bool {
         all
     };
     timeout(MARKING, all).await.unwrap_or(false)
-}
-
-fn written_deployment(name: &str, outcome: Outcome) -> Option<Announcement> {
-    let (reason, note) = match outcome {
-        Outcome::Created => ("Created", format!("Deployment {name} was created")),
-        Outcome::Updated => ("Updated", format!("Deployment {name} was updated")),
-        Outcome::Unchanged | Outcome::Terminating => return None,
-    };
-    Some(Announcement {
-        type_: EventType::Normal,
-        reason: reason.to_owned(),
-        action: "RollOut",
-        note,
-    })
 }

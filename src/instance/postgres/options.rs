@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use crate::api::database::agent::{PORT, POSTGRES_PORT, SETTINGS};
+use crate::api::database::agent::{
+    CREDENTIALS_DIR, DATA_DIR, PORT, POSTGRES_PORT, RUN_DIR, SETTINGS, SETTINGS_DIR, TLS_DIR,
+};
 
 /// Where everything is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +49,11 @@ impl Default for Options {
             name: String::new(),
             namespace: String::new(),
             uid: String::new(),
-            settings: "/etc/roadstead/postgres".into(),
-            tls: "/etc/roadstead/tls".into(),
-            credentials: "/etc/roadstead/credentials".into(),
-            volume: "/var/lib/roadstead".into(),
-            run: "/run/roadstead".into(),
+            settings: SETTINGS_DIR.into(),
+            tls: TLS_DIR.into(),
+            credentials: CREDENTIALS_DIR.into(),
+            volume: DATA_DIR.into(),
+            run: RUN_DIR.into(),
             bin: None,
             address: None,
             port: POSTGRES_PORT,

@@ -84,6 +84,29 @@ impl PodClient {
         if role_of(&pod) == label(role) {
             return Ok(Labelled::Already);
         }
+        self.write_role(&pod, name, role, deadline).await
+    }
+
+    /// Takes the label of this role from a pod; one that has another, or none, is left alone.
+    ///
+    /// # Errors
+    /// When there is no answer in time, or a refusal.
+    pub async fn take_role(&self, name: &str, role: Role) -> Result<Labelled, PodError> {
+        let deadline = Instant::now() + self.limit;
+        match self.get(name, deadline).await? {
+            None => Ok(Labelled::Gone),
+            Some(pod) if role_of(&pod) != label(role) => Ok(Labelled::Already),
+            Some(pod) => self.write_role(&pod, name, Role::None, deadline).await,
+        }
+    }
+
+    async fn write_role(
+        &self,
+        pod: &Pod,
+        name: &str,
+        role: Role,
+        deadline: Instant,
+    ) -> Result<Labelled, PodError> {
         // The pod may be replaced by another of the same name in between.
         let mut patch = json!({"metadata": {"labels": {ROLE_LABEL: label(role)}}});
         if let Some(uid) = &pod.metadata.uid {

@@ -20,6 +20,17 @@ pub const POSTGRES_PORT: u16 = 5432;
 /// The file of [`Settings`] in the mounted ConfigMap.
 pub const SETTINGS: &str = "instance.json";
 
+/// Where the volume is mounted.
+pub const DATA_DIR: &str = "/var/lib/roadstead";
+/// Where the ConfigMap with [`SETTINGS`] is mounted.
+pub const SETTINGS_DIR: &str = "/etc/roadstead/postgres";
+/// Where the Secret with the authorities and the certificate of the instances is mounted.
+pub const TLS_DIR: &str = "/etc/roadstead/tls";
+/// Where the owner's name and password are mounted.
+pub const CREDENTIALS_DIR: &str = "/etc/roadstead/credentials";
+/// The instance manager's private folder, in memory.
+pub const RUN_DIR: &str = "/run/roadstead";
+
 /// Anybody: 200 while the manager itself works. The kubelet ends the container when it does not.
 pub const LIVENESS: &str = "/healthz";
 /// Anybody: 200 while PostgreSQL serves in the role that this instance has.

@@ -10,17 +10,6 @@ pub const POSTGRESQL: &str = "postgresql";
 /// Component of all children.
 pub const DATABASE: &str = "database";
 
-/// The volume: PGDATA and what is beside it.
-pub const DATA_DIR: &str = "/var/lib/roadstead";
-/// Where the settings are mounted.
-pub const SETTINGS_DIR: &str = "/etc/roadstead/postgres";
-/// Where the instances' certificate and their authorities are mounted.
-pub const TLS_DIR: &str = "/etc/roadstead/tls";
-/// Where the owner's name and password are mounted.
-pub const CREDENTIALS_DIR: &str = "/etc/roadstead/credentials";
-/// Configuration, keys and socket of the running server, in memory.
-pub const RUN_DIR: &str = "/run/roadstead";
-
 /// PostgreSQL.
 pub const POSTGRES_PORT: i32 = agent::POSTGRES_PORT as i32;
 /// The instance manager.

@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::names::{
-    self, CONTROL_PORT, CREDENTIALS_DIR, DATA_DIR, POSTGRES_PORT, RUN_DIR, SETTINGS_DIR, TLS_DIR,
-};
+use super::names::{self, CONTROL_PORT, POSTGRES_PORT};
 use super::secrets::{PASSWORD, USERNAME};
 use super::{Owner, stateful_set};
-use crate::api::database::agent::{CONTAINER, LIVENESS, READINESS};
+use crate::api::database::agent::{
+    CONTAINER, CREDENTIALS_DIR, DATA_DIR, LIVENESS, READINESS, RUN_DIR, SETTINGS_DIR, TLS_DIR,
+};
 use crate::api::placement::AntiAffinity;
 use crate::controllers::common::pod::{
     AGENT_DIR, container_security, in_memory, install, installed, mount, pod_security, requirements, scratch,

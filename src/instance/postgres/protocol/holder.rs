@@ -332,7 +332,6 @@ fn someone_could_lead(situation: &Situation<'_>) -> bool {
 
 /// Whether what the Lease is to say should not wait for the next renewal.
 fn is_news(record: &Record, kept: &Record) -> bool {
-    let Record { flushed: _, .. } = record;
     *record
         != Record {
             flushed: record.flushed,

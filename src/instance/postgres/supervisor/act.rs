@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
@@ -141,10 +140,9 @@ impl Supervisor {
     }
 
     pub(super) fn carry_out(&mut self, command: Command) {
-        if command != self.said && !matches!(command, Command::Write(Write::Renew, _) | Command::Plead) {
+        let routine = matches!(command, Command::Write(Write::Renew, _) | Command::Plead);
+        if !routine && command != self.said {
             tracing::info!("{}", told(&command));
-        }
-        if !matches!(command, Command::Write(Write::Renew, _) | Command::Plead) {
             self.said = command.clone();
         }
         match command {
@@ -234,7 +232,7 @@ impl Supervisor {
             .map(|member| member.host.clone());
         if from.is_some() && host.is_none() {
             tracing::error!(from, "the settings do not say where that instance is");
-            self.work = Some((work, pause(Done::Made(work, Ok(()), Ok(self.data.clone())))));
+            self.pause();
             return;
         }
         (self.upstream, self.quorum) = (None, None);
@@ -278,9 +276,16 @@ impl Supervisor {
             }
             Err(error) => {
                 tracing::error!(%error, "cannot start PostgreSQL");
-                self.work = Some((Work::Other, pause(Done::Stopped(Ok(self.data.clone())))));
+                self.pause();
             }
         }
+    }
+
+    /// What could not be begun is not tried again at once.
+    fn pause(&mut self) {
+        let data = self.data.clone();
+        let pause = sleep(PAUSE).map(|()| Done::Stopped(Ok(data)));
+        self.work = Some((Work::Other, pause.boxed()));
     }
 
     fn promote(&mut self, after: u32, quorum: Option<Quorum>) {
@@ -426,8 +431,8 @@ impl Supervisor {
 
     /// Makes what every primary has, once for each primary, and again when the owner's password is another.
     fn prepare(&mut self) {
-        let leads = self.with(|protocol, situation| protocol.role(situation)) == Role::Primary;
-        if !leads {
+        // As it was told last: the role is worked out once in each turn.
+        if self.labels.borrow().role != Role::Primary {
             self.unprepare();
             return;
         }
@@ -490,10 +495,6 @@ async fn is_gone(volume: &Volume) -> bool {
             false
         }
     }
-}
-
-fn pause(done: Done) -> BoxFuture<'static, Done> {
-    sleep(PAUSE).map(|()| done).boxed()
 }
 
 /// For people.

@@ -306,7 +306,6 @@ impl Supervisor {
         let all = mounted.settings.members.clone();
         let (alert, alerted) = watch::channel(true);
         let (members, member) = watch::channel(all);
-        let (others, other) = watch::channel(Vec::new());
         let (start, started) = watch::channel(None);
         let (leads, leading) = watch::channel(false);
         let (suspect, suspected) = watch::channel(None);
@@ -316,18 +315,14 @@ impl Supervisor {
         let (beat, beats) = watch::channel(Beats::default());
         let (end, ended) = watch::channel(None);
         let peers = Peers::on_port(tls, options.control_port);
-        let me = options.name.clone();
-        let mut named = member.clone();
-        tasks.spawn(async move {
-            loop {
-                let all = named.borrow_and_update().clone();
-                others.send_replace(all.into_iter().filter(|member| member.name != me).collect());
-                if named.changed().await.is_err() {
-                    return;
-                }
-            }
-        });
-        tasks.spawn(senses::ask_peers(peers.clone(), other, alerted, answer));
+        let asked = senses::ask_peers(
+            options.name.clone(),
+            peers.clone(),
+            member.clone(),
+            alerted,
+            answer,
+        );
+        tasks.spawn(asked);
         tasks.spawn(senses::observe(options.clone(), started, member, observe));
         tasks.spawn(senses::beat(options.clone(), leading, beat));
         tasks.spawn(senses::look_for_the_end(pods.clone(), suspected, end));

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::super::canary::{Beat, Canary};
 use super::super::identity::Identity;
 use super::super::options::Options;
 use super::super::peers::Peers;
-use super::super::pods::{PodClient, ended};
+use super::super::pods::{PodClient, PodError, ended};
 use super::super::protocol::Running;
 use super::super::sql::{Configuration, Local, SqlError};
 use crate::api::database::agent::{Member, Report, Role};
@@ -28,21 +29,21 @@ const BEAT: Duration = Duration::from_secs(1);
 /// Between two attempts to label pods, and, once they are labelled, between two looks at whether they still are.
 const LABEL: Duration = Duration::from_secs(1);
 const LABELLED: Duration = Duration::from_secs(30);
-/// How long labelling one pod may take.
-const LABELLING: Duration = Duration::from_secs(3);
 
 /// What an instance said of itself, and when it was asked.
 pub(super) type Answers = BTreeMap<String, (Report, Instant)>;
 
 /// Asks the others, more often while `alert` says so. What an instance said last stays until it says something else.
 pub(super) async fn ask_peers(
+    me: String,
     peers: Peers,
     members: watch::Receiver<Vec<Member>>,
     mut alert: watch::Receiver<bool>,
     told: watch::Sender<Answers>,
 ) {
     loop {
-        let others = members.borrow().clone();
+        let mut others = members.borrow().clone();
+        others.retain(|member| member.name != me);
         for (name, answer) in peers.survey(&others).await {
             match answer {
                 Ok(answer) => told.send_modify(|told| drop(told.insert(name, answer))),
@@ -51,9 +52,8 @@ pub(super) async fn ask_peers(
         }
         told.send_modify(|told| told.retain(|name, _| others.iter().any(|other| other.name == *name)));
         let pause = if *alert.borrow_and_update() { ALERT } else { CALM };
-        tokio::select! {
-            () = sleep(pause) => {}
-            changed = alert.changed() => if changed.is_err() { return },
+        if !rest(pause, &mut alert).await {
+            return;
         }
     }
 }
@@ -178,9 +178,8 @@ pub(super) async fn look_for_the_end(
             Ok(_) => {}
             Err(error) => tracing::debug!(pod = name, %error, "cannot look at the pod of the Lease's holder"),
         }
-        tokio::select! {
-            () = sleep(ALERT) => {}
-            changed = suspect.changed() => if changed.is_err() { return },
+        if !rest(ALERT, &mut suspect).await {
+            return;
         }
     }
 }
@@ -200,50 +199,34 @@ pub(super) async fn label(options: Options, pods: PodClient, mut wanted: watch::
         let mut done = true;
         if labels.role == Role::Primary {
             // First of all: nobody is to be led to the one before.
-            let each = labels.others.iter().map(|other| unlabel(&pods, other));
-            done = futures::future::join_all(each).await.into_iter().all(|done| done);
+            let each = labels
+                .others
+                .iter()
+                .map(|other| async { is_done(other, pods.take_role(other, Role::Primary).await) });
+            done = join_all(each).await.into_iter().all(|done| done);
         }
-        done &= within(
-            &options.name,
-            pods.set_role(&options.name, Some(&options.uid), labels.role),
-        )
-        .await;
-        tokio::select! {
-            () = sleep(if done { LABELLED } else { LABEL }) => {}
-            changed = wanted.changed() => if changed.is_err() { return },
+        let own = pods
+            .set_role(&options.name, Some(&options.uid), labels.role)
+            .await;
+        done &= is_done(&options.name, own);
+        if !rest(if done { LABELLED } else { LABEL }, &mut wanted).await {
+            return;
         }
     }
 }
 
-/// Takes the label of a primary off another instance's pod. That of a replica is its own business.
-async fn unlabel(pods: &PodClient, name: &str) -> bool {
-    let unlabel = async {
-        let Some(pod) = pods.read(name).await? else {
-            return Ok(());
-        };
-        let labels = pod.metadata.labels.unwrap_or_default();
-        let leads = labels
-            .get(crate::api::database::agent::ROLE_LABEL)
-            .is_some_and(|role| role == "primary");
-        if leads {
-            pods.set_role(name, pod.metadata.uid.as_deref(), Role::None)
-                .await?;
-        }
-        Ok::<_, super::super::pods::PodError>(())
-    };
-    within(name, unlabel).await
+/// Whether a pod is labelled as it should be.
+fn is_done<T>(name: &str, labelled: Result<T, PodError>) -> bool {
+    if let Err(error) = &labelled {
+        tracing::warn!(pod = name, %error, "cannot label the pod");
+    }
+    labelled.is_ok()
 }
 
-async fn within<T, E: std::fmt::Display>(name: &str, labelling: impl Future<Output = Result<T, E>>) -> bool {
-    match timeout(LABELLING, labelling).await {
-        Ok(Ok(_)) => true,
-        Ok(Err(error)) => {
-            tracing::warn!(pod = name, %error, "cannot label the pod");
-            false
-        }
-        Err(_) => {
-            tracing::warn!(pod = name, "cannot label the pod in time");
-            false
-        }
+/// Waits for so long, or for news. False if there will be none any more.
+async fn rest<T>(pause: Duration, news: &mut watch::Receiver<T>) -> bool {
+    tokio::select! {
+        () = sleep(pause) => true,
+        changed = news.changed() => changed.is_ok(),
     }
 }
