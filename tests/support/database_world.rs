@@ -23,7 +23,8 @@ use roadstead::api::database::agent::{
     RECORD, ROLE_LABEL, Report, Role, SETTINGS, Standby, State, settings_hash,
 };
 use roadstead::api::database::v1::Database;
-use roadstead::controllers::database::{self, Settings, instances::Instances};
+use roadstead::controllers::database::instances::{Instances, Order};
+use roadstead::controllers::database::{self, Settings};
 use roadstead::pki::authority::Identity;
 use roadstead::runtime::backoff::Backoff;
 use roadstead::runtime::client::Clients;
@@ -55,6 +56,8 @@ pub fn is_ready(status: &Value) -> bool {
 #[derive(Debug, Default)]
 pub struct Played {
     said: Mutex<HashMap<String, Report>>,
+    /// What they were told to do, by the first label of their hosts.
+    pub ordered: Mutex<Vec<(String, Order)>>,
 }
 
 impl Instances for Played {
@@ -70,6 +73,18 @@ impl Instances for Played {
         );
         let said = self.said.lock().unwrap().get(host).cloned();
         async move { said.ok_or_else(|| "Connection refused".to_owned()) }.boxed()
+    }
+
+    fn order<'a>(
+        &'a self,
+        _: &'a Identity,
+        _: IpAddr,
+        host: &'a str,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        let instance = host.split('.').next().unwrap_or_default().to_owned();
+        self.ordered.lock().unwrap().push((instance, order.clone()));
+        async { Ok(()) }.boxed()
     }
 }
 
