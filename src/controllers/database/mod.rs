@@ -13,6 +13,7 @@ mod clean_up;
 pub mod decide;
 pub mod desired;
 pub mod error;
+mod holds;
 pub mod https;
 pub mod instances;
 pub mod lease;

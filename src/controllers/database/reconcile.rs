@@ -15,6 +15,7 @@ use super::clean_up::clean_up;
 use super::decide::{Intent, decide};
 use super::desired::{Decided, Owner, names};
 use super::error::Error;
+use super::holds::{Holds, under_way};
 use super::instances::{Asked, Instances, Survey, Target};
 use super::live::Live;
 use super::observe::{Caches, Observed};
@@ -45,6 +46,7 @@ pub struct DatabaseReconciler {
     survey: Option<Survey>,
     /// What the operator logs in with at the instances of a database.
     identities: Mutex<HashMap<ObjectKey, Issued>>,
+    holds: Holds,
 }
 
 /// An identity, by whom and when it was issued.
@@ -68,13 +70,17 @@ impl Reconciler for DatabaseReconciler {
                 added.map(|_| Next::OnChange).map_err(Error::Finalizer)
             }
             FinalizerState::Held => self.bring_about(&database, context).await,
-            FinalizerState::Deleting => clean_up(&database, &self.caches.observe(&database), context).await,
+            FinalizerState::Deleting => {
+                self.holds.gone(&ObjectKey::of(&*database));
+                clean_up(&database, &self.caches.observe(&database), context).await
+            }
             FinalizerState::Released => Ok(Next::OnChange),
         }
     }
 
     fn gone(&self, key: &ObjectKey) {
         self.identities().remove(key);
+        self.holds.gone(key);
     }
 }
 
@@ -86,6 +92,7 @@ impl DatabaseReconciler {
             settings,
             survey: instances.map(Survey::new),
             identities: Mutex::default(),
+            holds: Holds::default(),
         }
     }
 
@@ -160,7 +167,7 @@ impl DatabaseReconciler {
             leaving: &leaving,
             cluster_domain: &self.settings.cluster_domain,
         };
-        let next = say(database, &seen, context).await?;
+        let next = self.say(database, &seen, context).await?;
         outcome.map(|()| next)
     }
 
@@ -226,6 +233,30 @@ impl DatabaseReconciler {
         let host = |pod: &str| names::instance_host(&name, pod, &namespace, domain);
         let pods = observed.pods.iter();
         pods.filter_map(|pod| Target::of(pod, host)).collect()
+    }
+
+    /// Writes the status, tells what is new in it, and says when to look again.
+    async fn say(&self, database: &Database, seen: &Seen<'_>, context: &Context) -> Result<Next, Error> {
+        let status = compute(database, seen, context.now());
+        self.holds.keep(
+            ObjectKey::of(database),
+            under_way(seen, &status),
+            context.upgradeable(),
+        );
+        context.apply().status(database, &status).await?;
+        // If the patch did not succeed, these are news still.
+        tell(
+            database,
+            context,
+            announcements(database.status.as_ref(), &status),
+        )
+        .await;
+        let (amiss, well) = AGAIN;
+        Ok(Next::After(match seen.intent {
+            Intent::CarryOut(_, decided) if decided.course != Course::Done => SOON,
+            _ if is_ready_in(&status) => well,
+            _ => amiss,
+        }))
     }
 
     /// What the instances say whose pods run.
@@ -297,23 +328,4 @@ fn answered(wish: Wish, outcome: Option<Result<Announcement, String>>) -> Option
         action: "HandOver",
         note: refusal,
     })
-}
-
-/// Writes the status, tells what is new in it, and says when to look again.
-async fn say(database: &Database, seen: &Seen<'_>, context: &Context) -> Result<Next, Error> {
-    let status = compute(database, seen, context.now());
-    context.apply().status(database, &status).await?;
-    // If the patch did not succeed, these are news still.
-    tell(
-        database,
-        context,
-        announcements(database.status.as_ref(), &status),
-    )
-    .await;
-    let (amiss, well) = AGAIN;
-    Ok(Next::After(match seen.intent {
-        Intent::CarryOut(_, decided) if decided.course != Course::Done => SOON,
-        _ if is_ready_in(&status) => well,
-        _ => amiss,
-    }))
 }

@@ -201,6 +201,11 @@ impl Scene {
     }
 
     pub fn status(&self) -> DatabaseStatus {
+        self.seen(|_, status| status.clone())
+    }
+
+    /// Looks at it, and at what is said of it.
+    pub fn seen<T>(&self, look: impl FnOnce(&Seen<'_>, &DatabaseStatus) -> T) -> T {
         let valid: Result<ValidDatabase, _> = validate(&self.database);
         let decided = valid.is_ok().then(|| self.decided());
         let intent = match (&valid, &decided) {
@@ -215,7 +220,7 @@ impl Scene {
                 leaving: &[],
                 cluster_domain: "cluster.local",
             };
-            compute(&self.database, &seen, at(60))
+            look(&seen, &compute(&self.database, &seen, at(60)))
         })
     }
 

@@ -165,6 +165,15 @@ pub fn is_ready_in(status: &DatabaseStatus) -> bool {
     conditions.any(|condition| condition.type_ == READY && condition.status == State::True.as_str())
 }
 
+/// Whether it has served before, and this condition says that it does not now.
+pub fn is_degraded(status: &DatabaseStatus, type_: &str) -> bool {
+    let is = |wanted: &str, state: State| {
+        let mut conditions = status.conditions.iter();
+        conditions.any(|condition| condition.type_ == wanted && condition.status == state.as_str())
+    };
+    is(DEGRADED, State::True) && is(type_, State::False)
+}
+
 fn set(conditions: &mut Conditions, type_: &str, verdict: Verdict) {
     conditions.set(type_, verdict.state, verdict.reason, verdict.message);
 }
