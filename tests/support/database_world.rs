@@ -292,6 +292,7 @@ impl World {
                 standbys: if leads { standbys.clone() } else { Vec::new() },
                 version: Some("17.6".to_owned()),
                 settings: Some(hash.clone()),
+                made: leads.then(|| hash.clone()),
                 ..Report::default()
             };
             let host = format!(
