@@ -194,7 +194,10 @@ mod tests {
         let well = status("Running", Some("a-0"), &[]);
         assert_eq!(told(Some(&well), &lacks("spec.users[app]")), warning);
         assert!(told(Some(&lacks("spec.users[app]")), &lacks("spec.users[app]")).is_empty());
-        assert_eq!(told(Some(&lacks("spec.users[app]")), &lacks("spec.users[b]")), warning);
+        assert_eq!(
+            told(Some(&lacks("spec.users[app]")), &lacks("spec.users[b]")),
+            warning
+        );
     }
 
     #[test]
