@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use database_processes::{Database, LIMIT};
 use ledger::{Ledger, Options, prepare, rows};
-use roadstead::api::database::agent::Synchronous;
+use roadstead::api::database::agent::{Synchronous, User};
+use roadstead::api::reference::KeyReference;
 use rustix::process::{Signal, kill_process};
 
 /// Writes until it is told to stop, and then looks whether all that was acknowledged is there.
@@ -246,4 +247,48 @@ async fn an_instance_that_lost_its_volume_is_made_anew() {
     }
     assert_eq!(database.primary().await, Some(other));
     writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_logs_in_with_what_the_secret_says_whoever_is_the_primary() {
+    let mut database = Database::serving("users", 90, 2, Synchronous::Preferred).await;
+    database.put_password("app-password", "the first").await;
+    let password_secret = KeyReference {
+        name: "app-password".to_owned(),
+        key: "password".to_owned(),
+    };
+    database.tell(|settings| {
+        settings.users.push(User {
+            name: "app".to_owned(),
+            password_secret: Some(password_secret),
+            login: true,
+            ..User::default()
+        });
+    });
+    let primary = database.primary().await.unwrap();
+    let logs_in = async |index: usize, password: &str| {
+        database
+            .until(LIMIT, "the user logs in", async || {
+                database.log_in(index, "app", password).await.is_ok()
+            })
+            .await;
+    };
+    logs_in(primary, "the first").await;
+    let changed = Instant::now();
+    database.put_password("app-password", "the second").await;
+    logs_in(primary, "the second").await;
+    figure("password_rotated", changed.elapsed());
+    let old = database.log_in(primary, "app", "the first").await;
+    assert_eq!(old, Err("28P01".to_owned()));
+    let logs = database.logs();
+    assert!(
+        !logs.contains("the first") && !logs.contains("the second"),
+        "{logs}"
+    );
+
+    // It changes while nobody leads.
+    database.kill(primary, true).await;
+    database.put_password("app-password", "the third").await;
+    let next = database.another_primary(primary).await;
+    logs_in(next, "the third").await;
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
@@ -436,6 +436,43 @@ impl Database {
             }
         });
         Endpoint { led, task }
+    }
+
+    /// Gives all instances other settings, as a changed ConfigMap does.
+    pub fn tell(&mut self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.settings);
+        for instance in &self.instances {
+            let folder = instance.folder.join("settings");
+            let text = serde_json::to_vec(&self.settings).unwrap();
+            std::fs::write(folder.join("next"), text).unwrap();
+            std::fs::rename(folder.join("next"), folder.join(SETTINGS)).unwrap();
+        }
+    }
+
+    /// Makes or changes a Secret with the key `password`.
+    pub async fn put_password(&self, secret: &str, password: &str) {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "stringData": {"password": password}});
+        let params = PatchParams::apply("test").force();
+        secrets
+            .patch(secret, &params, &Patch::Apply(object))
+            .await
+            .unwrap();
+    }
+
+    /// Logs in over the network.
+    pub async fn log_in(&self, index: usize, user: &str, password: &str) -> Result<(), String> {
+        let mut config = self.config(index);
+        config
+            .user(user)
+            .password(password)
+            .connect_timeout(Duration::from_secs(2));
+        let connected = tokio::time::timeout(Duration::from_secs(3), config.connect(NoTls)).await;
+        let connected = connected.map_err(|_| "no answer".to_owned())?;
+        connected.map(drop).map_err(|error| match error.as_db_error() {
+            Some(answer) => answer.code().code().to_owned(),
+            None => error.to_string(),
+        })
     }
 
     pub fn cut_off_api(&self, index: usize, cut: bool) {

@@ -143,9 +143,9 @@ mod tests {
     #[rstest]
     #[case::as_it_is(Some(&b"correct horse\n"[..]), Ok("correct horse\n"))]
     #[case::no_key(None, Err("Secret app has no key password"))]
-    #[case::empty(Some(b""), Err("the key password of Secret app is empty"))]
-    #[case::bytes(Some(b"\xff\xfe"), Err("the key password of Secret app is not text"))]
-    #[case::nul(Some(b"a\0b"), Err("the key password of Secret app is not text"))]
+    #[case::empty(Some(&b""[..]), Err("the key password of Secret app is empty"))]
+    #[case::bytes(Some(&b"\xff\xfe"[..]), Err("the key password of Secret app is not text"))]
+    #[case::nul(Some(&b"a\0b"[..]), Err("the key password of Secret app is not text"))]
     fn a_password_is_what_the_secret_says_or_why_it_is_not(
         #[case] value: Option<&[u8]>,
         #[case] expected: Result<&str, &str>,
