@@ -286,6 +286,15 @@ async fn a_user_logs_in_with_what_the_secret_says_whoever_is_the_primary() {
         "{logs}"
     );
 
+    // The owner's is in a file.
+    database.tell_password("the owner's other one");
+    database
+        .until(LIMIT, "the owner logs in", async || {
+            let owner = database.log_in(primary, "users", "the owner's other one");
+            owner.await.is_ok()
+        })
+        .await;
+
     // It changes while nobody leads.
     database.kill(primary, true).await;
     database.put_password("app-password", "the third").await;

@@ -449,6 +449,13 @@ impl Database {
         }
     }
 
+    /// Gives all instances another password of the owner, as a changed Secret does.
+    pub fn tell_password(&self, password: &str) {
+        for instance in &self.instances {
+            std::fs::write(instance.folder.join("credentials/password"), password).unwrap();
+        }
+    }
+
     /// Makes or changes a Secret with the key `password`.
     pub async fn put_password(&self, secret: &str, password: &str) {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);

@@ -302,6 +302,15 @@ impl World {
             said.insert(host, report);
         }
     }
+
+    /// Has the primary say that something could not be made inside.
+    pub fn lack(&self, unmade: &str) {
+        let mut said = self.played.said.lock().unwrap();
+        for report in said.values_mut().filter(|report| report.role == Role::Primary) {
+            report.made = None;
+            report.unmade = vec![unmade.to_owned()];
+        }
+    }
 }
 
 /// What the operator is called that has the controller's rights and no others.
