@@ -77,29 +77,34 @@ async fn make(
 ) {
     let mut tenure: Option<Tenure> = None;
     loop {
-        let now = wanted.borrow_and_update().clone();
-        let pause = async {
-            let Some((start, mounted)) = now else {
-                tenure = None;
-                told.send_replace(Outcome::default());
-                return std::future::pending().await;
-            };
-            let tenure = match &mut tenure {
-                Some(tenure) if tenure.start == start => tenure,
-                other => other.insert(Tenure::begin(&options, start)),
-            };
-            let passwords = secrets.passwords(&mounted.settings.users).await;
-            if tenure.is_due(&mounted, passwords, Instant::now()) {
-                let outcome = tenure.make(&mounted).await;
-                told.send_replace(outcome);
+        let Some((start, mounted)) = wanted.borrow_and_update().clone() else {
+            tenure = None;
+            told.send_replace(Outcome::default());
+            if wanted.changed().await.is_err() {
+                return;
             }
-            sleep(LOOK).await;
+            continue;
         };
+        let own = match &mut tenure {
+            Some(own) if own.start == start => own,
+            other => other.insert(Tenure::begin(&options, start)),
+        };
+        // Other settings wait for the end of what is under way: statements that nobody waits for any more would be in the way of the next ones.
         tokio::select! {
-            () = pause => {}
+            () = own.turn(&mounted, &secrets, &told) => {}
+            more = is_over(wanted.clone(), start) => if more { continue } else { return },
+        }
+        tokio::select! {
+            () = sleep(LOOK) => {}
             changed = wanted.changed() => if changed.is_err() { return },
         }
     }
+}
+
+/// Waits until nothing is to be made any more in this life of PostgreSQL. False if there will be no other.
+async fn is_over(mut wanted: watch::Receiver<Wanted>, start: u64) -> bool {
+    let other = |wanted: &Wanted| wanted.as_ref().is_none_or(|(other, _)| *other != start);
+    wanted.wait_for(other).await.is_ok()
 }
 
 /// One life of PostgreSQL as the primary.
@@ -125,6 +130,14 @@ impl Tenure {
             again: None,
             pause: AGAIN.0,
             said: Vec::new(),
+        }
+    }
+
+    /// Looks at the Secrets, and makes what there is to make.
+    async fn turn(&mut self, mounted: &Mounted, secrets: &SecretClient, told: &watch::Sender<Outcome>) {
+        let passwords = secrets.passwords(&mounted.settings.users).await;
+        if self.is_due(mounted, passwords, Instant::now()) {
+            told.send_replace(self.make(mounted).await);
         }
     }
 
