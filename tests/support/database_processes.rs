@@ -17,8 +17,11 @@ use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use roadstead::api::database::agent::{
-    CONTAINER, INSTANCE_ROLE, Member, RECORD, REPLICATION_USER, ROLE_LABEL, SETTINGS, Settings, Synchronous,
+    CONTAINER, INSTANCE_ROLE, Member, RECORD, REPLICATION_USER, ROLE_LABEL, Report, SETTINGS, Settings,
+    Synchronous, settings_hash,
 };
+use roadstead::instance::postgres::peers::Peers;
+use roadstead::instance::postgres::tls::Tls;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
@@ -447,6 +450,29 @@ impl Database {
             std::fs::write(folder.join("next"), text).unwrap();
             std::fs::rename(folder.join("next"), folder.join(SETTINGS)).unwrap();
         }
+    }
+
+    /// What names the settings that instances were told last.
+    pub fn settings_hash(&self) -> String {
+        settings_hash(serde_json::to_vec(&self.settings).unwrap())
+    }
+
+    /// What an instance says of itself.
+    pub async fn report(&self, index: usize) -> Option<Report> {
+        let tls = Tls::default();
+        tls.reload(self.instances[index].folder.join("tls"))
+            .await
+            .unwrap();
+        let peers = Peers::on_port(tls, self.control_port);
+        let mut answers = peers.survey(&self.settings.members[index..=index]).await;
+        let (report, _) = answers.remove(&self.instances[index].name)?.ok()?;
+        Some(report)
+    }
+
+    /// Whether an instance, or its PostgreSQL, has ever written this to its log.
+    pub fn has_logged(&self, text: &str) -> bool {
+        let mut logs = self.instances.iter().map(|instance| instance.folder.join("log"));
+        logs.any(|log| std::fs::read_to_string(log).unwrap().contains(text))
     }
 
     /// Gives all instances another password of the owner, as a changed Secret does.
