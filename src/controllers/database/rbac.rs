@@ -29,8 +29,8 @@ pub fn rules() -> Vec<PolicyRule> {
             &["leases"],
             &["get", "list", "watch", "create", "patch", "delete", "update"],
         ),
-        // `get` and `patch` are for instances, which label themselves.
-        rule("", &["pods"], &["get", "list", "watch", "patch"]),
+        // `get` and `patch` are for instances, which label themselves. A pod is deleted to be made anew as the StatefulSet has it by now.
+        rule("", &["pods"], &["get", "list", "watch", "patch", "delete"]),
     ]
 }
 

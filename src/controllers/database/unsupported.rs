@@ -13,12 +13,6 @@ pub fn unsupported(database: &ValidDatabase, decided: &Decided, primary: Option<
             "spec.version: PostgreSQL {runs} runs, since that is in the image"
         ));
     }
-    if decided.replicas > database.instances {
-        let there = decided.replicas;
-        found.push(format!(
-            "spec.instances: there are {there}, and none of them is taken away yet"
-        ));
-    }
     if !database.storage.is_as_large_as(&decided.volume.size) {
         let size = &decided.volume.size.0;
         found.push(format!("spec.storage.size: volumes stay at {size} for now"));
@@ -35,8 +29,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controllers::database::decide::decide;
-    use crate::controllers::database::testing::{children, database, valid};
+    use crate::controllers::database::desired::stateful_set::Volume;
+    use crate::controllers::database::testing::{database, decided, valid};
+    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
     #[rstest]
     #[case::nothing(json!({}), &[])]
@@ -45,19 +40,23 @@ mod tests {
     #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &["spec.tls.certificateSecret"])]
     #[case::volume(json!({"storage": {"size": "20Gi"}}), &["spec.storage.size"])]
     #[case::the_same_volume(json!({"storage": {"size": "10240Mi"}}), &[])]
-    #[case::instances(json!({"instances": 1}), &["spec.instances"])]
     #[case::minor(json!({"version": "17.4"}), &["spec.version"])]
     #[case::the_same_minor(json!({"version": "17.6"}), &[])]
     #[case::backups(json!({"backup": {"enabled": true}}), &[])]
     fn whatever_is_not_done_is_told_by_its_field(#[case] spec: Value, #[case] fields: &[&str]) {
-        let observed = children(&database("orders", json!({"instances": 3})));
         let mut asked = json!({"instances": 3});
         asked
             .as_object_mut()
             .unwrap()
             .extend(spec.as_object().unwrap().clone());
         let valid = valid(&database("orders", asked));
-        let decided = decide(&valid, &observed, None);
+        let decided = Decided {
+            volume: Volume {
+                size: Quantity("10Gi".into()),
+                class: None,
+            },
+            ..decided(&valid)
+        };
         let report = Report {
             version: Some("17.6".into()),
             ..Report::default()

@@ -12,6 +12,7 @@ use super::lease;
 use super::observe::Caches;
 use super::reconcile::DatabaseReconciler;
 use crate::api::database::v1::{Database, DatabaseStatus};
+use crate::api::database::{RESTARTED_AT, SWITCH_OVER_TO};
 use crate::controllers::common::labels::{COMPONENT, INSTANCE, MANAGED_BY, MANAGER, NAME as SOFTWARE};
 use crate::controllers::common::without_spec;
 use crate::runtime::cache::{Cache, Watch};
@@ -49,6 +50,7 @@ pub fn register(
         .when(
             predicates::generation()
                 .or(predicates::finalizers())
+                .or(Predicate::new(asks_otherwise))
                 .or(Predicate::new(status_matters)),
         )
         .owns(&caches.stateful_sets)
@@ -63,6 +65,15 @@ pub fn register(
         .watches(&caches.pods, database_of_pod)
         .options(options);
     manager.add(controller);
+}
+
+/// Whether somebody asks for something by an annotation.
+fn asks_otherwise(old: &Database, new: &Database) -> bool {
+    let asked = |database: &Database| {
+        let of = |name: &str| database.annotations().get(name).cloned();
+        [of(RESTARTED_AT), of(SWITCH_OVER_TO)]
+    };
+    asked(old) != asked(new)
 }
 
 /// Whether a status was changed, but for how far replicas are behind: that differs each time that somebody asks, and would be asked for again at once.

@@ -4,6 +4,7 @@
 
 mod act;
 mod content;
+mod pause;
 mod senses;
 mod settings;
 mod show;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -24,6 +26,7 @@ use self::senses::{Answers, Beats, Labels, Observed, Suspect};
 use self::settings::Mounted;
 use self::work::{Tools, WorkError};
 use super::certificates;
+use super::floors::Floors;
 use super::identity::{Identity, NoRandom};
 use super::lease::{self, LeaseClient, LeaseError, Written, view};
 use super::options::Options;
@@ -37,7 +40,7 @@ use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
 use super::volume::{Volume, VolumeError};
-use crate::api::database::agent::{Member, Report};
+use crate::api::database::agent::{Member, Pause, Report};
 use crate::instance::orphans::reap_orphans;
 
 /// The loop turns at least so often.
@@ -227,6 +230,7 @@ enum Event {
     Wrote(Write, Instant, Result<Written, LeaseError>),
     Pleaded(Instant, bool),
     Prepared(Result<(), SqlError>),
+    Resumed(Result<(), SqlError>),
     Removed(Result<(), VolumeError>),
     AskedToStop { hurry: bool },
 }
@@ -279,6 +283,14 @@ struct Supervisor {
     prepared: Option<String>,
     /// Since when it writes on its own.
     written_from: Option<Instant>,
+    /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
+    stopped: Option<Timestamp>,
+    /// The first write since then.
+    resuming: Option<BoxFuture<'static, Result<(), SqlError>>>,
+    /// For how long there was none.
+    pause: Option<Pause>,
+    /// What PostgreSQL must have at least, as a replica.
+    floors: Floors,
     /// What PostgreSQL was configured with.
     upstream: Option<String>,
     quorum: Option<Quorum>,
@@ -354,6 +366,10 @@ impl Supervisor {
             aside: true,
             prepared: None,
             written_from: None,
+            stopped: None,
+            resuming: None,
+            pause: None,
+            floors: Floors::default(),
             upstream: None,
             quorum: None,
             said: Command::Wait(String::new()),
@@ -403,6 +419,7 @@ impl Supervisor {
                 (why, sent, outcome) = maybe(&mut self.writing) => Event::Wrote(why, sent, outcome),
                 (sent, granted) = maybe(&mut self.pleading) => Event::Pleaded(sent, granted),
                 outcome = maybe(&mut self.preparing) => Event::Prepared(outcome),
+                outcome = maybe(&mut self.resuming) => Event::Resumed(outcome),
                 outcome = maybe(&mut self.removing) => Event::Removed(outcome),
             };
             if let Event::AskedToStop { hurry } = event {
