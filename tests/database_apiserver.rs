@@ -250,6 +250,63 @@ async fn it_grows_and_says_what_is_not_done() {
     world.until_event("orders", "Unsupported").await;
 }
 
+/// The spec in the manual.
+fn manual() -> serde_json::Value {
+    let manual = include_str!("../docs/database.md");
+    let manifests = manual
+        .split("```yaml")
+        .map(|part| part.split("```").next().unwrap());
+    let manifest = manifests
+        .flat_map(|block| block.split("---"))
+        .find(|text| text.contains("users:"))
+        .expect("a Database with users");
+    let manifest: serde_json::Value = serde_yaml::from_str(manifest).unwrap();
+    manifest["spec"].clone()
+}
+
+#[tokio::test]
+async fn users_are_told_without_new_pods_and_what_the_primary_cannot_make_is_told() {
+    let world = World::serving("db-users", "orders", json!({"version": "17", "size": "medium"})).await;
+    let generation = world.get::<StatefulSet>("orders").await.metadata.generation;
+    world.patch::<Database>("orders", json!({"spec": manual()})).await;
+    within(LIMIT, "instances may read the password", async || {
+        let rules = world.get::<Role>("orders-instances").await.rules.unwrap();
+        let of_secrets = rules
+            .iter()
+            .find(|rule| rule.resources == Some(vec!["secrets".to_owned()]));
+        of_secrets.is_some_and(|rule| {
+            rule.resource_names == Some(vec!["orders-app".to_owned()]) && rule.verbs == ["get"]
+        })
+    })
+    .await;
+    within(LIMIT, "instances are told", async || {
+        let settings = world.get::<ConfigMap>("orders-settings").await;
+        settings.data.unwrap()["instance.json"].contains("billing")
+    })
+    .await;
+    assert_eq!(
+        world.get::<StatefulSet>("orders").await.metadata.generation,
+        generation
+    );
+
+    world.answer("orders", 0).await;
+    let lacking = "spec.users[app]: there is no Secret orders-app";
+    world.lack(lacking);
+    world
+        .until("orders", "told what is missing", |status| {
+            let said = condition(status, "ConfigurationApplied");
+            said["reason"] == "ContentIncomplete" && said["message"] == lacking && is_ready(status)
+        })
+        .await;
+    world.until_event("orders", "ContentIncomplete").await;
+    world.answer("orders", 0).await;
+    world
+        .until("orders", "told that all is there", |status| {
+            condition(status, "ConfigurationApplied")["status"] == "True"
+        })
+        .await;
+}
+
 #[tokio::test]
 async fn a_paused_database_is_left_alone_and_what_is_not_ours_is_not_taken() {
     let world = World::serving("db-paused", "orders", json!({"version": "17"})).await;

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use database_processes::{Database, LIMIT};
 use ledger::{Ledger, Options, prepare, rows};
-use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous};
+use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous, User};
+use roadstead::api::reference::KeyReference;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
@@ -371,4 +372,76 @@ async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pau
         "{told:?}, and it was {pause:?}"
     );
     writers.finish(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_logs_in_with_what_the_secret_says_whoever_is_the_primary() {
+    let database = Database::serving("users", 100, 2, Synchronous::Preferred).await;
+    let password_secret = KeyReference {
+        name: "app-password".to_owned(),
+        key: "password".to_owned(),
+    };
+    database.configure(|settings| {
+        settings.users.push(User {
+            name: "app".to_owned(),
+            password_secret: Some(password_secret),
+            login: true,
+            ..User::default()
+        });
+        let parameters = &mut settings.parameters;
+        parameters.insert("log_statement".to_owned(), "all".to_owned());
+    });
+    let primary = database.primary().await.unwrap();
+    database
+        .until(LIMIT, "it says what is missing", async || {
+            let report = database.report(primary).await.unwrap_or_default();
+            report.made.is_none() && report.unmade == ["spec.users[app]: there is no Secret app-password"]
+        })
+        .await;
+    database.put_password("app-password", "staple-1").await;
+    let logs_in = async |index: usize, password: &str| {
+        database
+            .until(LIMIT, "the user logs in", async || {
+                database.log_in(index, "app", password).await.is_ok()
+            })
+            .await;
+        database
+            .until(LIMIT, "it says that all is there", async || {
+                let report = database.report(index).await.unwrap_or_default();
+                report.made.is_some() && report.made == report.settings && report.unmade.is_empty()
+            })
+            .await;
+    };
+    logs_in(primary, "staple-1").await;
+    let other = database.report(1 - primary).await.unwrap();
+    assert_eq!(other.made, None, "a replica makes nothing");
+    let changed = Instant::now();
+    database.put_password("app-password", "staple-2").await;
+    logs_in(primary, "staple-2").await;
+    figure("password_rotated", changed.elapsed());
+    let old = database.log_in(primary, "app", "staple-1").await;
+    assert_eq!(old, Err("28P01".to_owned()));
+
+    // The owner's is in a file.
+    database.tell_password("staple-0");
+    database
+        .until(LIMIT, "the owner logs in", async || {
+            let owner = database.log_in(primary, "users", "staple-0");
+            owner.await.is_ok()
+        })
+        .await;
+
+    // It changes while nobody leads.
+    database.kill(primary, true).await;
+    database.put_password("app-password", "staple-3").await;
+    let next = database.another_primary(primary).await;
+    logs_in(next, "staple-3").await;
+    // Somebody's statements are, by which one knows where to look.
+    database.ask(next, "SELECT 'of somebody'").await.unwrap();
+    database
+        .until(LIMIT, "it is logged", async || database.has_logged("of somebody"))
+        .await;
+    for secret in ["staple-", "SCRAM-SHA-256$"] {
+        assert!(!database.has_logged(secret), "{secret} is in a log");
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use roadstead::api::database::agent::{
@@ -458,6 +458,45 @@ impl Database {
             }
         });
         Endpoint { led, task }
+    }
+
+    /// Whether an instance, or its PostgreSQL, has ever written this to its log.
+    pub fn has_logged(&self, text: &str) -> bool {
+        let mut logs = self.instances.iter().map(|instance| instance.folder.join("log"));
+        logs.any(|log| std::fs::read_to_string(log).unwrap().contains(text))
+    }
+
+    /// Gives all instances another password of the owner, as a changed Secret does.
+    pub fn tell_password(&self, password: &str) {
+        for instance in &self.instances {
+            std::fs::write(instance.folder.join("credentials/password"), password).unwrap();
+        }
+    }
+
+    /// Makes or changes a Secret with the key `password`.
+    pub async fn put_password(&self, secret: &str, password: &str) {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "stringData": {"password": password}});
+        let params = PatchParams::apply("test").force();
+        secrets
+            .patch(secret, &params, &Patch::Apply(object))
+            .await
+            .unwrap();
+    }
+
+    /// Logs in over the network.
+    pub async fn log_in(&self, index: usize, user: &str, password: &str) -> Result<(), String> {
+        let mut config = self.config(index);
+        config
+            .user(user)
+            .password(password)
+            .connect_timeout(Duration::from_secs(2));
+        let connected = tokio::time::timeout(Duration::from_secs(3), config.connect(NoTls)).await;
+        let connected = connected.map_err(|_| "no answer".to_owned())?;
+        connected.map(drop).map_err(|error| match error.as_db_error() {
+            Some(answer) => answer.code().code().to_owned(),
+            None => error.to_string(),
+        })
     }
 
     pub fn cut_off_api(&self, index: usize, cut: bool) {

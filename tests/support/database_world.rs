@@ -341,6 +341,7 @@ impl World {
                 standbys: if leads { standbys.clone() } else { Vec::new() },
                 version: Some("17.6".to_owned()),
                 settings: Some(hash.clone()),
+                made: leads.then(|| hash.clone()),
                 ..Report::default()
             };
             let host = format!(
@@ -348,6 +349,15 @@ impl World {
                 self.namespace
             );
             said.insert(host, report);
+        }
+    }
+
+    /// Has the primary say that something could not be made inside.
+    pub fn lack(&self, unmade: &str) {
+        let mut said = self.played.said.lock().unwrap();
+        for report in said.values_mut().filter(|report| report.role == Role::Primary) {
+            report.made = None;
+            report.unmade = vec![unmade.to_owned()];
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 14] = [
+const BAD: [&str; 15] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
@@ -25,6 +25,7 @@ const BAD: [&str; 14] = [
     "ReplicasNotStreaming",
     "InstancesUnreachable",
     "InstancesNotReady",
+    "ContentIncomplete",
 ];
 /// Reasons that say that nothing happened yet, or that another condition tells better.
 const SILENT: [&str; 6] = [
@@ -36,7 +37,14 @@ const SILENT: [&str; 6] = [
     "Starting",
 ];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
-const NEWS_BY_MESSAGE: [&str; 5] = ["InvalidSpec", "NameTaken", "Rejected", "Refused", "Unsupported"];
+const NEWS_BY_MESSAGE: [&str; 6] = [
+    "InvalidSpec",
+    "NameTaken",
+    "Rejected",
+    "Refused",
+    "Unsupported",
+    "ContentIncomplete",
+];
 
 /// The Events for what is new in `after`.
 pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Vec<Announcement> {
@@ -186,6 +194,22 @@ mod tests {
         assert_eq!(told(None, &asks("spec.users")), warning);
         assert!(told(Some(&asks("spec.users")), &asks("spec.users")).is_empty());
         assert_eq!(told(Some(&asks("spec.users")), &asks("spec.databases")), warning);
+    }
+
+    #[test]
+    fn what_cannot_be_made_inside_is_a_warning_once_and_again_when_it_is_something_else() {
+        let lacks = |message| {
+            let condition = (CONFIGURATION_APPLIED, "False", "ContentIncomplete", message);
+            status("Running", Some("a-0"), &[condition])
+        };
+        let warning = [(EventType::Warning, "ContentIncomplete".to_owned())];
+        let well = status("Running", Some("a-0"), &[]);
+        assert_eq!(told(Some(&well), &lacks("spec.users[app]")), warning);
+        assert!(told(Some(&lacks("spec.users[app]")), &lacks("spec.users[app]")).is_empty());
+        assert_eq!(
+            told(Some(&lacks("spec.users[app]")), &lacks("spec.users[b]")),
+            warning
+        );
     }
 
     #[test]

@@ -60,7 +60,8 @@ mod tests {
     /// The API server refuses a Role that gives more than its writer has.
     #[test]
     fn the_operator_has_every_right_that_instances_get() {
-        let database = database("orders", json!({}));
+        let users = json!([{"name": "app", "passwordSecret": {"name": "app-password", "key": "password"}}]);
+        let database = database("orders", json!({"users": users}));
         let valid = valid(&database);
         for given in access::role(&owner_of(&database, &valid)).rules.unwrap() {
             for verb in &given.verbs {

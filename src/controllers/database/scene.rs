@@ -97,6 +97,7 @@ fn report(ordinal: usize) -> Report {
         state: Doing::Leading,
         wrote_ms: Some(800),
         standbys: vec![standby("orders-1", "streaming"), standby("orders-2", "streaming")],
+        made: Some("hash".into()),
         ..common
     }
 }

@@ -103,8 +103,26 @@ fn a_single_instance_needs_no_replica() {
 #[case::paused(json!({"paused": true}), |_: &mut Scene| {}, "Unknown", "Paused", "True")]
 #[case::refused(json!({}), |scene: &mut Scene| scene.report(1).refused = Some("no".into()), "False", "Refused", "False")]
 #[case::loading(json!({}), |scene: &mut Scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
-#[case::unsupported(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
-#[case::unsupported_and_loading(json!({"users": [{"name": "app"}]}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
+#[case::unsupported(json!({"tls": {"certificateSecret": "mine"}}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
+#[case::unsupported_and_loading(json!({"tls": {"certificateSecret": "mine"}}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
+#[case::users(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "True", "Applied", "True")]
+#[case::not_made_yet(json!({}), |scene: &mut Scene| scene.report(0).made = None, "False", "Loading", "True")]
+#[case::made_before_the_last_change(json!({}), |scene: &mut Scene| scene.report(0).made = Some("old".into()), "False", "Loading", "True")]
+#[case::some_cannot_be_made(json!({}), cannot_be_made, "False", "ContentIncomplete", "True")]
+#[case::some_cannot_be_made_and_the_rest_is_loading(json!({}), |scene: &mut Scene| {
+    cannot_be_made(scene);
+    scene.report(1).settings = None;
+}, "False", "ContentIncomplete", "False")]
+#[case::a_former_primary_could_not(json!({}), |scene: &mut Scene| {
+    scene.report(1).unmade = vec!["spec.users[app]: no".into()];
+}, "True", "Applied", "True")]
+#[case::not_made_yet_by_an_earlier_pod(json!({}), |scene: &mut Scene| {
+    let mut pod = (*scene.pods[0]).clone();
+    pod.metadata.labels.as_mut().unwrap().insert("controller-revision-hash".into(), "old".into());
+    scene.pods[0] = Arc::new(pod);
+    scene.report(0).made = None;
+}, "False", "Loading", "True")]
+#[case::nobody_leads(json!({}), |scene: &mut Scene| scene.lease.holder = None, "Unknown", "Waiting", "False")]
 #[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
 #[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RollingOut", "True")]
 #[case::other_pods(json!({"resources": {"limits": {"memory": "4Gi"}}}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
@@ -129,11 +147,29 @@ fn the_configuration_is_applied_only_if_all_of_it_is(
     assert_eq!(scene.is(READY).0, ready, "{:?}", scene.said(READY));
 }
 
+fn cannot_be_made(scene: &mut Scene) {
+    let primary = scene.report(0);
+    primary.made = None;
+    primary.unmade = ["spec.users[app]: no", "spec.databases[more]: neither"]
+        .map(str::to_owned)
+        .to_vec();
+}
+
+#[test]
+fn what_could_not_be_made_is_told_in_the_primarys_words() {
+    let lacks = Scene::well().change(cannot_be_made);
+    let (_, _, message) = lacks.said(CONFIGURATION_APPLIED);
+    assert_eq!(message, "spec.users[app]: no; spec.databases[more]: neither");
+}
+
 #[test]
 fn what_is_not_done_is_told_by_its_name() {
-    let asks = Scene::of(json!({"users": [{"name": "app"}], "backup": {"enabled": true}}));
+    let asks = Scene::of(json!({"tls": {"certificateSecret": "mine"}, "backup": {"enabled": true}}));
     let (_, _, message) = asks.said(CONFIGURATION_APPLIED);
-    assert_eq!(message, "spec.users: no user is made yet besides the owner");
+    assert_eq!(
+        message,
+        "spec.tls.certificateSecret: the operator's own certificate is shown for now"
+    );
     assert_eq!(asks.is(BACKUPS_CONFIGURED), is("False", "Unsupported"));
     let without = Scene::well().status();
     assert!(

@@ -17,22 +17,6 @@ pub fn unsupported(database: &ValidDatabase, decided: &Decided, primary: Option<
         let size = &decided.volume.size.0;
         found.push(format!("spec.storage.size: volumes stay at {size} for now"));
     }
-    if !database.users.is_empty() {
-        found.push("spec.users: no user is made yet besides the owner".to_owned());
-    }
-    // The first is the one that carries the object's name.
-    if database.databases.len() > 1 {
-        found.push(
-            "spec.databases: no database is made yet besides the one that is named as this object".to_owned(),
-        );
-    }
-    if database
-        .databases
-        .iter()
-        .any(|inside| !inside.extensions.is_empty())
-    {
-        found.push("spec.databases[].extensions: none is made yet".to_owned());
-    }
     if database.tls.certificate_secret.is_some() {
         found.push("spec.tls.certificateSecret: the operator's own certificate is shown for now".to_owned());
     }
@@ -51,9 +35,8 @@ mod tests {
 
     #[rstest]
     #[case::nothing(json!({}), &[])]
-    #[case::users(json!({"users": [{"name": "app"}]}), &["spec.users"])]
-    #[case::databases(json!({"databases": [{"name": "more"}]}), &["spec.databases"])]
-    #[case::extensions(json!({"databases": [{"name": "orders", "extensions": [{"name": "pg_trgm"}]}]}), &["spec.databases[].extensions"])]
+    #[case::users(json!({"users": [{"name": "app"}]}), &[])]
+    #[case::databases(json!({"databases": [{"name": "orders", "extensions": [{"name": "pg_trgm"}]}, {"name": "more"}]}), &[])]
     #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &["spec.tls.certificateSecret"])]
     #[case::volume(json!({"storage": {"size": "20Gi"}}), &["spec.storage.size"])]
     #[case::the_same_volume(json!({"storage": {"size": "10240Mi"}}), &[])]

@@ -25,6 +25,9 @@ pub const ROLLING_OUT: &str = "RollingOut";
 /// What the spec asks for is not done yet by this version.
 pub const UNSUPPORTED: &str = "Unsupported";
 
+/// A user, a database or an extension is not there.
+pub const CONTENT_INCOMPLETE: &str = "ContentIncomplete";
+
 /// State, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -149,6 +152,9 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         let message = format!("{pod} does not take its settings: {why}");
         return verdict(State::False, "Refused", message);
     }
+    if let Some(unmade) = unmade(live) {
+        return unmade;
+    }
     let unsupported = unsupported(database, decided, live.primary());
     if !unsupported.is_empty() {
         return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
@@ -163,6 +169,11 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         let message = message.trim_end_matches("; ");
         return verdict(State::False, ROLLING_OUT, message);
     }
+    if taken.state == State::True
+        && let Some(not_yet) = content_made(live)
+    {
+        return not_yet;
+    }
     let outdated = live.outdated();
     if taken.state == State::True && !outdated.is_empty() {
         let message = format!(
@@ -173,6 +184,23 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         return Verdict { message, ..taken };
     }
     taken
+}
+
+/// What the primary could not make of users, databases and extensions.
+fn unmade(live: &Live<'_>) -> Option<Verdict> {
+    let unmade = &live.primary()?.unmade;
+    (!unmade.is_empty()).then(|| verdict(State::False, CONTENT_INCOMPLETE, unmade.join("; ")))
+}
+
+/// That users, databases and extensions of the present settings are not known to be all there, if they are not.
+fn content_made(live: &Live<'_>) -> Option<Verdict> {
+    let Some(primary) = live.primary() else {
+        let message = "there is no primary that could say what users and databases there are";
+        return Some(verdict(State::Unknown, "Waiting", message));
+    };
+    let is_made = live.settings.is_some() && primary.made.as_deref() == live.settings;
+    let message = "the primary has not made all users, databases and extensions yet";
+    (!is_made).then(|| verdict(State::False, "Loading", message))
 }
 
 /// Whether every instance says that it goes by the present settings.

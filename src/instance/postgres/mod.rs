@@ -3,7 +3,7 @@
 //! | room | what |
 //! | --- | --- |
 //! | [`identity`] | who holds the Lease: one process in one pod |
-//! | [`lease`], [`pods`] | what is asked of the API server |
+//! | [`lease`], [`pods`], [`secrets`] | what is asked of the API server |
 //! | [`tls`], [`server`], [`peers`] | what instances, the operator and others are answered, and what other instances are asked |
 //! | [`protocol`] | what to do next, from all that is known. Pure: no client, no clock |
 //! | [`record`] | what the instances keep in the Lease |
@@ -16,6 +16,7 @@
 //! | [`certificates`] | copies of the mounted ones, as PostgreSQL wants them |
 //! | [`postmaster`] | the server: its start, its end, and what is left of it |
 //! | [`sql`] | what is asked of it and told it |
+//! | [`content`] | users, databases and extensions |
 //! | [`supervisor`] | the life of the container |
 //! | [`canary`] | a write every now and then, which tells one that hangs |
 //!
@@ -26,6 +27,7 @@ pub mod canary;
 pub mod certificates;
 pub mod config;
 pub mod conninfo;
+pub mod content;
 mod control;
 mod exposition;
 mod files;
@@ -44,6 +46,7 @@ pub mod program;
 pub mod programs;
 pub mod protocol;
 pub mod record;
+pub mod secrets;
 pub mod server;
 mod session;
 pub mod sql;

@@ -54,10 +54,10 @@ pub(super) fn find_database(name: &str) -> String {
     format!("SELECT 1 FROM pg_database WHERE datname = {}", literal(name))
 }
 
-/// Makes the owner's database of the same name.
-pub(super) fn database(name: &str) -> Result<String, SqlError> {
-    let name = identifier(name)?;
-    Ok(format!("CREATE DATABASE {name} OWNER {name} TEMPLATE template0"))
+/// Makes a database.
+pub(super) fn database(name: &str, owner: &str) -> Result<String, SqlError> {
+    let (name, owner) = (identifier(name)?, identifier(owner)?);
+    Ok(format!("CREATE DATABASE {name} OWNER {owner} TEMPLATE template0"))
 }
 
 #[cfg(test)]

@@ -59,14 +59,21 @@ pub struct Configuration {
 #[derive(Debug)]
 pub struct Local {
     options: Options,
+    database: String,
     session: Option<Session>,
 }
 
 impl Local {
     /// Nothing is connected before something is asked.
     pub fn new(options: &Options) -> Self {
+        Self::of(options, "postgres")
+    }
+
+    /// The same, in another of its databases.
+    pub(super) fn of(options: &Options, database: &str) -> Self {
         Self {
             options: options.clone(),
+            database: database.to_owned(),
             session: None,
         }
     }
@@ -131,7 +138,8 @@ impl Local {
             .await?;
         if found.first().is_none_or(Vec::is_empty) {
             // It cannot be made in a transaction, so not by a statement that looks first.
-            self.ask(&prepare::database(&settings.database)?, CHANGE).await?;
+            let database = prepare::database(&settings.database, &settings.database)?;
+            self.ask(&database, CHANGE).await?;
         }
         Ok(())
     }
@@ -145,11 +153,12 @@ impl Local {
         self.ask(&statement, CHANGE).await.map(drop)
     }
 
-    async fn ask(&mut self, statements: &str, bound: Duration) -> Result<Vec<Rows>, SqlError> {
+    /// Carries out statements, and gives the rows of each that has columns.
+    pub(super) async fn ask(&mut self, statements: &str, bound: Duration) -> Result<Vec<Rows>, SqlError> {
         // Taken out meanwhile: who stops waiting leaves a connection that is still busy.
         let session = match self.session.take().filter(|session| !session.is_closed()) {
             Some(session) => session,
-            None => Session::open(&self.options, "postgres", ANSWER).await?,
+            None => Session::open(&self.options, &self.database, ANSWER).await?,
         };
         let answer = session.ask(statements, bound).await;
         if answer.is_ok() {

@@ -4,6 +4,7 @@
 //! An instance manager may be older or newer than the operator, since an update of the operator restarts no database: fields are only ever added, and
 //! one that the other side does not send is as if it knew nothing of it.
 
+mod content;
 mod lsn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use super::v1::Synchronous;
+pub use content::{Extension, LogicalDatabase, MAX_UNMADE, MAX_UNMADE_TEXT, User};
 pub use lsn::{Lsn, NotLsn};
 
 /// The port of a pod on which its instance manager answers over HTTPS.
@@ -88,6 +90,10 @@ pub struct Settings {
     pub timing: Timing,
     /// Instances that are about to be stopped: no commit waits for them as long as it need not.
     pub excused: BTreeSet<String>,
+    /// The users besides the owner.
+    pub users: Vec<User>,
+    /// The databases, the one that is named as the Database among them.
+    pub databases: Vec<LogicalDatabase>,
 }
 
 /// An instance, which is also a pod of the StatefulSet.
@@ -211,6 +217,11 @@ pub struct Report {
     pub lowered: bool,
     /// The last orderly stop of a primary after which writes were accepted here.
     pub pause: Option<Pause>,
+    /// The [`settings_hash`] of the settings whose users, databases and extensions are all there; a primary's alone.
+    pub made: Option<String>,
+    /// Which of them are not, and why: at most [`MAX_UNMADE`] texts of [`MAX_UNMADE_TEXT`] bytes, such as
+    /// `spec.users[app]: Secret app-password has no key password`. None of them tells a secret.
+    pub unmade: Vec<String>,
 }
 
 /// For how long no write was accepted since a primary was stopped in order.
@@ -290,5 +301,6 @@ mod tests {
     fn settings_of_an_older_operator_have_the_usual_times() {
         let settings: Settings = serde_json::from_str(r#"{"database": "orders"}"#).unwrap();
         assert_eq!(settings.timing.lease_ms, 6000);
+        assert_eq!((settings.users.len(), settings.databases.len()), (0, 0));
     }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::{Decided, Owner, names};
-use crate::api::database::ValidDatabase;
-use crate::api::database::agent::{Member, SETTINGS, Settings, Timing};
+use crate::api::database::agent::{Extension, LogicalDatabase, Member, SETTINGS, Settings, Timing, User};
+use crate::api::database::v1;
+use crate::api::database::{ValidDatabase, ValidLogicalDatabase};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -34,6 +35,32 @@ pub fn settings(database: &ValidDatabase, decided: &Decided, cluster_domain: &st
         tls_required: database.tls.required,
         timing: Timing::default(),
         excused: decided.excused.clone(),
+        users: database.users.iter().map(user).collect(),
+        databases: database.databases.iter().map(logical).collect(),
+    }
+}
+
+fn user(user: &v1::User) -> User {
+    User {
+        name: user.name.clone(),
+        password_secret: user.password_secret.clone(),
+        login: user.login,
+        create_database: user.create_database,
+        create_role: user.create_role,
+        member_of: user.member_of.clone(),
+        connection_limit: user.connection_limit,
+    }
+}
+
+fn logical(database: &ValidLogicalDatabase) -> LogicalDatabase {
+    let extension = |extension: &v1::Extension| Extension {
+        name: extension.name.clone(),
+        version: extension.version.clone(),
+    };
+    LogicalDatabase {
+        name: database.name.clone(),
+        owner: database.owner.clone(),
+        extensions: database.extensions.iter().map(extension).collect(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! One loop holds all of it and waits for nothing: whatever takes time is a future beside it. So the end of a tenure is never noticed late.
 
 mod act;
+mod content;
 mod pause;
 mod senses;
 mod settings;
@@ -260,6 +261,7 @@ struct Supervisor {
     leads: watch::Sender<bool>,
     suspect: watch::Sender<Suspect>,
     labels: watch::Sender<Labels>,
+    content: content::Handle,
     shown: watch::Sender<Shown>,
     postmaster: Option<Postmaster>,
     /// How often it was started, and when last.
@@ -315,6 +317,7 @@ impl Supervisor {
             &mounted.settings.database,
             limit,
         );
+        let content = content::begin(&options, client.clone(), tasks);
         let pods = PodClient::new(client, &options.namespace, limit);
         let all = mounted.settings.members.clone();
         let (alert, alerted) = watch::channel(true);
@@ -389,6 +392,7 @@ impl Supervisor {
             leads,
             suspect,
             labels,
+            content,
             shown,
         }
     }

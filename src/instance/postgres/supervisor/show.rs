@@ -33,7 +33,9 @@ impl Supervisor {
             .map(|member| member.name.clone());
         let others = others.filter(|name| *name != self.options.name).collect();
         set(&self.labels, Labels { role, others });
-        set(&self.leads, role == Role::Primary && self.written_from.is_some());
+        let leads = role == Role::Primary && self.written_from.is_some();
+        set(&self.leads, leads);
+        self.tell_content(leads);
         self.keep_watch(&server, now);
         self.shown.send_replace(Shown {
             report,
@@ -109,6 +111,7 @@ impl Supervisor {
         if role == Role::Primary {
             report.wrote_ms = self.beats.borrow().committed.map(ms);
             report.pause = self.pause;
+            self.report_content(&mut report);
         }
         report
     }
