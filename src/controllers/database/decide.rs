@@ -6,6 +6,7 @@ use super::desired::stateful_set::Volume;
 use super::desired::{Decided, names, settings};
 use super::lease::Held;
 use super::observe::{Observed, named};
+use super::volumes;
 use crate::api::database::ValidDatabase;
 use crate::api::database::v1::DatabaseStatus;
 use crate::api::problem::Problems;
@@ -40,8 +41,11 @@ pub fn decide(database: &ValidDatabase, observed: &Observed, status: Option<&Dat
         record.and_then(|record| record.system_identifier),
         told.and_then(|told| told.system_identifier),
     ];
+    let asked_for = replicas(database.instances, stateful_set, members);
+    let replicas = asked_for.max(volumes::left_behind(database, observed, members));
     Decided {
-        replicas: replicas(database.instances, stateful_set, members),
+        replicas,
+        room: volumes::room(database, observed, replicas),
         volume: stateful_set.and_then(Volume::of).unwrap_or(volume),
         system_identifier: known.into_iter().flatten().next(),
     }

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use super::error::Error;
 use super::instances::Asked;
 use super::lease::Held;
+use super::volumes::Volumes;
 use crate::api::database::agent::{Report, Role};
 use crate::controllers::common::pod::is_ready;
 
@@ -27,6 +28,8 @@ pub struct Live<'a> {
     pub asks: bool,
     /// The hash of the settings that instances should go by.
     pub settings: Option<&'a str>,
+    /// What has become of the volumes.
+    pub volumes: &'a Volumes,
     /// What kept a child from being written.
     pub failure: Option<&'a Error>,
 }

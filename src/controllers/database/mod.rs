@@ -24,6 +24,7 @@ pub mod status;
 mod testing;
 mod unsupported;
 mod verdict;
+mod volumes;
 pub mod watches;
 pub mod write;
 

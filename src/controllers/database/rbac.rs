@@ -30,7 +30,13 @@ pub fn rules() -> Vec<PolicyRule> {
             &["get", "list", "watch", "create", "patch", "delete", "update"],
         ),
         // `get` and `patch` are for instances, which label themselves.
-        rule("", &["pods"], &["get", "list", "watch", "patch"]),
+        rule("", &["pods"], &["get", "list", "watch", "patch", "delete"]),
+        // They are asked to grow. Who makes and deletes them is the StatefulSet's controller.
+        rule(
+            "",
+            &["persistentvolumeclaims"],
+            &["get", "list", "watch", "patch"],
+        ),
     ]
 }
 

@@ -19,6 +19,7 @@ use super::lease::Held;
 use super::live::Live;
 use super::observe::{Caches, Observed};
 use super::status::{Seen, compute, is_ready_in};
+use super::volumes::{Growth, Volumes};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::database::agent::{SETTINGS, settings_hash};
@@ -40,6 +41,7 @@ pub struct DatabaseReconciler {
     survey: Option<Survey>,
     /// What the operator logs in with at the instances of a database.
     identities: Mutex<HashMap<ObjectKey, Issued>>,
+    growth: Growth,
 }
 
 /// An identity, by whom and when it was issued.
@@ -70,6 +72,7 @@ impl Reconciler for DatabaseReconciler {
 
     fn gone(&self, key: &ObjectKey) {
         self.identities().remove(key);
+        self.growth.forget(key);
     }
 }
 
@@ -81,6 +84,7 @@ impl DatabaseReconciler {
             settings,
             survey: instances.map(Survey::new),
             identities: Mutex::default(),
+            growth: Growth::default(),
         }
     }
 
@@ -102,7 +106,8 @@ impl DatabaseReconciler {
             (Ok(valid), _) => Intent::Pause(valid),
         };
         let mut applied = Applied::of(&observed, &database.name_any());
-        let outcome = match intent {
+        let mut volumes = Volumes::default();
+        let mut outcome = match intent {
             Intent::CarryOut(valid, decided) => {
                 let owner = Owner {
                     database: valid,
@@ -121,6 +126,13 @@ impl DatabaseReconciler {
             }
             Intent::Refuse(_) | Intent::Pause(_) => Ok(()),
         };
+        if let (Intent::CarryOut(valid, decided), Ok(())) = (intent, &outcome) {
+            let seen = (valid, decided, &observed);
+            outcome = self
+                .growth
+                .step(context.apply(), database, seen, &mut applied, &mut volumes, now)
+                .await;
+        }
         let failure = outcome.as_ref().err();
         // At once: whatever goes wrong from here on, the next reconcile finds nothing to write and so nothing to tell.
         tell(database, context, std::mem::take(&mut applied.announcements)).await;
@@ -143,6 +155,7 @@ impl DatabaseReconciler {
                 asked: &asked,
                 asks: self.survey.is_some(),
                 settings: settings.as_deref(),
+                volumes: &volumes,
                 failure,
             },
             cluster_domain: &self.settings.cluster_domain,

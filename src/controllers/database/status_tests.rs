@@ -12,6 +12,7 @@ use crate::controllers::database::instances::Asked;
 use crate::controllers::database::lease::Held;
 use crate::controllers::database::observe::Observed;
 use crate::controllers::database::testing::{at, children, database, valid};
+use crate::controllers::database::volumes::Volumes;
 use crate::runtime::apply::ApplyError;
 use crate::runtime::key::ObjectKey;
 
@@ -22,6 +23,7 @@ struct Scene {
     lease: Held,
     asked: Vec<Asked>,
     asks: bool,
+    volumes: Volumes,
     failure: Option<Error>,
 }
 
@@ -101,6 +103,7 @@ impl Scene {
             },
             asked: (0..3).map(asked).collect(),
             asks: true,
+            volumes: Volumes::default(),
             failure: None,
         }
     }
@@ -158,6 +161,7 @@ impl Scene {
                 asked: &self.asked,
                 asks: self.asks,
                 settings: Some("hash"),
+                volumes: &self.volumes,
                 failure: self.failure.as_ref(),
             },
             cluster_domain: "cluster.local",
@@ -281,6 +285,8 @@ fn a_single_instance_needs_no_replica() {
 #[case::unsupported(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
 #[case::unsupported_and_loading(json!({"users": [{"name": "app"}]}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
 #[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
+#[case::volumes_grow(json!({"storage": {"size": "20Gi"}}), |_: &mut Scene| {}, "False", "Resizing", "True")]
+#[case::volumes_do_not(json!({"storage": {"size": "20Gi"}}), |scene: &mut Scene| scene.volumes.refused = Some("no".into()), "False", "VolumesNotGrown", "True")]
 #[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RestartPending", "True")]
 #[case::outdated(json!({}), |scene: &mut Scene| {
     let mut pod = (*scene.pods[1]).clone();

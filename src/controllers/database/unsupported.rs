@@ -19,10 +19,6 @@ pub fn unsupported(database: &ValidDatabase, decided: &Decided, primary: Option<
             "spec.instances: there are {there}, and none of them is taken away yet"
         ));
     }
-    if !database.storage.is_as_large_as(&decided.volume.size) {
-        let size = &decided.volume.size.0;
-        found.push(format!("spec.storage.size: volumes stay at {size} for now"));
-    }
     if !database.users.is_empty() {
         found.push("spec.users: no user is made yet besides the owner".to_owned());
     }
@@ -60,8 +56,7 @@ mod tests {
     #[case::databases(json!({"databases": [{"name": "more"}]}), &["spec.databases"])]
     #[case::extensions(json!({"databases": [{"name": "orders", "extensions": [{"name": "pg_trgm"}]}]}), &["spec.databases[].extensions"])]
     #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &["spec.tls.certificateSecret"])]
-    #[case::volume(json!({"storage": {"size": "20Gi"}}), &["spec.storage.size"])]
-    #[case::the_same_volume(json!({"storage": {"size": "10240Mi"}}), &[])]
+    #[case::volume(json!({"storage": {"size": "20Gi"}}), &[])]
     #[case::instances(json!({"instances": 1}), &["spec.instances"])]
     #[case::minor(json!({"version": "17.4"}), &["spec.version"])]
     #[case::the_same_minor(json!({"version": "17.6"}), &[])]

@@ -7,6 +7,7 @@ use super::decide::Intent;
 use super::error::Error;
 use super::live::{Live, waiting};
 use super::unsupported::unsupported;
+use super::volumes;
 use crate::api::database::agent::{Report, State as Doing};
 use crate::controllers::common::pod::is_ready;
 use crate::runtime::apply::ApplyError;
@@ -147,6 +148,9 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         let message = format!("{pod} does not take its settings: {why}");
         return verdict(State::False, "Refused", message);
     }
+    if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
+        return verdict(State::False, volumes::NOT_GROWN, message);
+    }
     let unsupported = unsupported(database, decided, live.primary());
     if !unsupported.is_empty() {
         return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
@@ -154,6 +158,9 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     let taken = taken(live);
     if taken.state == State::False {
         return taken;
+    }
+    if let Some(message) = volumes::resizing(database, decided, live.volumes) {
+        return verdict(State::False, volumes::RESIZING, message);
     }
     let outdated = live.outdated();
     if !outdated.is_empty() {
@@ -212,11 +219,11 @@ pub fn taken(live: &Live<'_>) -> Verdict {
 
 /// Whether something is under way, and what.
 pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict {
-    match intent {
+    let (database, decided) = match intent {
         Intent::Pause(_) => return verdict(State::False, PAUSED, IS_PAUSED),
         Intent::Refuse(_) => return verdict(State::False, "InvalidSpec", "the spec has to be mended first"),
-        Intent::CarryOut(..) => {}
-    }
+        Intent::CarryOut(database, decided) => (database, decided),
+    };
     if let Some(failure) = live.failure {
         return verdict(State::False, reason_of(failure), failure.to_string());
     }
@@ -256,6 +263,9 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
     let taken = taken(live);
     if taken.reason == "Loading" {
         return verdict(State::True, taken.reason, taken.message);
+    }
+    if let Some(message) = volumes::resizing(database, decided, live.volumes) {
+        return verdict(State::True, volumes::RESIZING, message);
     }
     verdict(State::False, "Complete", "nothing is under way")
 }

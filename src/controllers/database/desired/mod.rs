@@ -52,8 +52,10 @@ impl Owner<'_> {
 pub struct Decided {
     /// How many instances there are to be: as many as there are where the spec asks for fewer.
     pub replicas: i32,
-    /// What cannot be changed any more.
+    /// What cannot be changed in the StatefulSet that there is.
     pub volume: Volume,
+    /// What the smallest volume holds, as far as that is known, and no more than the spec says. Bytes.
+    pub room: u64,
     /// PostgreSQL's identifier of the data, once it is known.
     pub system_identifier: Option<String>,
 }
@@ -104,11 +106,13 @@ pub fn build(
     let Decided {
         replicas,
         volume,
+        room,
         system_identifier,
     } = decided;
     let told = settings::settings(
         owner.database,
         *replicas,
+        *room,
         system_identifier.as_deref(),
         &settings.cluster_domain,
     );

@@ -12,10 +12,11 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The settings of so many members.
+/// The settings of so many members, in whose volumes there is that much room at least, in bytes.
 pub fn settings(
     database: &ValidDatabase,
     members: i32,
+    room: u64,
     system_identifier: Option<&str>,
     cluster_domain: &str,
 ) -> Settings {
@@ -24,7 +25,7 @@ pub fn settings(
         let host = names::instance_host(&database.name, &name, &database.namespace, cluster_domain);
         Member { name, host }
     };
-    let mut parameters = by_size(database.memory(), database.storage.bytes);
+    let mut parameters = by_size(database.memory(), room);
     parameters.extend(database.parameters.clone());
     Settings {
         database: database.name.clone(),
