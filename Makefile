@@ -42,7 +42,7 @@ require = @command -v $(firstword $(1) container-tool) >/dev/null 2>&1 || { echo
 
 ##@ See it
 .PHONY: demo down help
-demo: ## Install from a catalog, run a proxy, be upgraded under load. CLUSTER=existing REGISTRY=... uses your own cluster
+demo: ## Install from a catalog, run a proxy, be upgraded under load, lose a primary. CLUSTER=existing REGISTRY=... uses your own cluster
 	@hack/demo
 down: ## Stop the local cluster; what was built stays in the cache
 	@hack/cluster/cluster down

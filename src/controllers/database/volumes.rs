@@ -151,7 +151,8 @@ pub fn left_behind(database: &ValidDatabase, observed: &Observed, members: Optio
     members.unwrap_or(pods).min(pods)
 }
 
-/// The pods that a StatefulSet has made, of which there is none any more, and that nobody controls.
+/// The pods that a StatefulSet has made, of which there is none any more, and that nobody controls. Their claims stay, whatever the spec says: nobody deletes
+/// data by guessing whose it was.
 pub fn strays<'a>(stateful_sets: &[Arc<StatefulSet>], pods: &'a [Arc<Pod>]) -> Vec<&'a Arc<Pod>> {
     let is_stray = |pod: &&Arc<Pod>| {
         let made_for = pod.labels().get(POD_NAME);
