@@ -239,8 +239,8 @@ pub struct Growth {
 /// What the API server refused.
 #[derive(Clone, Debug)]
 struct Refusal {
-    /// How large the volumes should have become, in bytes.
-    wanted: u64,
+    /// How large the volumes should have become, in bytes, and whether the StatefulSet was to be made anew for that.
+    asked: (u64, bool),
     /// In its words.
     said: String,
     at: Timestamp,
@@ -250,13 +250,13 @@ struct Refusal {
 
 impl Refusal {
     /// Whether it is too early to ask for the same again.
-    fn holds(&self, wanted: u64, now: Timestamp) -> bool {
+    fn holds(&self, now: Timestamp) -> bool {
         let (first, most) = AGAIN;
         let factor = 1_i32
             .checked_shl(self.times.min(8).saturating_sub(1))
             .unwrap_or(1);
         let wait = first.saturating_mul(factor).min(most);
-        self.wanted == wanted && (SignedDuration::ZERO..wait).contains(&now.duration_since(self.at))
+        (SignedDuration::ZERO..wait).contains(&now.duration_since(self.at))
     }
 }
 
@@ -285,31 +285,26 @@ impl Growth {
     ) -> Result<(), Error> {
         let key = ObjectKey::of(database);
         volumes.claims = claims(&valid.name, observed, decided.replicas);
-        let small = match step(valid, decided, observed, applied.stateful_set.as_deref()) {
-            Step::Ask(small) => small,
-            Step::Renew => {
-                self.forget(&key);
-                return renew(apply, database, applied).await;
-            }
-            Step::Rest => {
-                self.forget(&key);
-                return Ok(());
-            }
-        };
+        let step = step(valid, decided, observed, applied.stateful_set.as_deref());
+        if step == Step::Rest {
+            self.forget(&key);
+            return Ok(());
+        }
+        let asked = (valid.storage.bytes, step == Step::Renew);
         let before = self.refused().get(&key).cloned();
-        if let Some(refusal) = before
-            .as_ref()
-            .filter(|refusal| refusal.holds(valid.storage.bytes, now))
-        {
+        let before = before.filter(|before| before.asked == asked);
+        if let Some(refusal) = before.as_ref().filter(|refusal| refusal.holds(now)) {
             volumes.refused = Some(refusal.said.clone());
             return Ok(());
         }
-        ask(apply, valid, &small, applied, volumes).await?;
+        match step {
+            Step::Ask(small) => ask(apply, valid, &small, applied, volumes).await?,
+            _ => renew(apply, database, applied, volumes).await?,
+        }
         match &volumes.refused {
             Some(said) => {
-                let before = before.filter(|before| before.wanted == valid.storage.bytes);
                 let refusal = Refusal {
-                    wanted: valid.storage.bytes,
+                    asked,
                     said: said.clone(),
                     at: now,
                     times: before.map_or(0, |before| before.times).saturating_add(1),
@@ -319,6 +314,15 @@ impl Growth {
             None => self.forget(&key),
         }
         Ok(())
+    }
+}
+
+/// Whether the API server, or whom it asks, answered and did not do it. Otherwise whether it can do anything at all is not known.
+fn is_refusal(error: &ApplyError) -> bool {
+    match error {
+        ApplyError::Rejected { .. } => true,
+        ApplyError::Api { source, .. } => matches!(**source, kube::Error::Api(_)),
+        _ => false,
     }
 }
 
@@ -345,7 +349,7 @@ async fn ask(
                     *known = asked;
                 }
             }
-            Err(error @ ApplyError::Rejected { .. }) => {
+            Err(error) if is_refusal(&error) => {
                 volumes.refused.get_or_insert(error.to_string());
             }
             // What has changed, or gone, comes as a change of its own.
@@ -359,7 +363,12 @@ async fn ask(
 }
 
 /// Deletes the StatefulSet and nothing that it has made. Its disappearance is a change, upon which it is made anew.
-async fn renew(apply: &Applier, database: &Database, applied: &mut Applied) -> Result<(), Error> {
+async fn renew(
+    apply: &Applier,
+    database: &Database,
+    applied: &mut Applied,
+    volumes: &mut Volumes,
+) -> Result<(), Error> {
     let Some(set) = &applied.stateful_set else {
         return Ok(());
     };
@@ -373,6 +382,10 @@ async fn renew(apply: &Applier, database: &Database, applied: &mut Applied) -> R
             Ok(())
         }
         Ok(false) | Err(ApplyError::Conflict { .. }) => Ok(()),
+        Err(error) if is_refusal(&error) => {
+            volumes.refused = Some(error.to_string());
+            Ok(())
+        }
         Err(error) => Err(error.into()),
     }
 }

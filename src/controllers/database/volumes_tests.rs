@@ -232,18 +232,43 @@ fn what_was_refused_is_asked_again_later_and_later_but_at_least_every_five_minut
     #[case] asks: i64,
 ) {
     let refusal = Refusal {
-        wanted: 2,
+        asked: (2, false),
         said: "forbidden".into(),
         at: at(0),
         times,
     };
-    assert!(refusal.holds(2, at(0)) && refusal.holds(2, at(waits)));
-    assert!(!refusal.holds(2, at(asks)));
-    assert!(!refusal.holds(3, at(0)), "another size is another question");
+    assert!(refusal.holds(at(0)) && refusal.holds(at(waits)));
+    assert!(!refusal.holds(at(asks)));
     assert!(
-        !refusal.holds(2, at(-1)),
+        !refusal.holds(at(-1)),
         "a clock that was set back holds nothing up"
     );
+}
+
+#[test]
+fn an_answer_that_is_no_is_a_refusal_and_silence_or_a_loss_of_the_lead_is_not() {
+    let key = ObjectKey::namespaced("shop", "data-orders-0");
+    let kind = || "PersistentVolumeClaim".to_owned();
+    let status = serde_json::from_value(json!({"status": "Failure", "code": 500, "reason": "InternalError"}));
+    let api = |source: kube::Error| ApplyError::Api {
+        kind: kind(),
+        key: key.clone(),
+        source: source.into(),
+    };
+    let rejected = ApplyError::Rejected {
+        kind: kind(),
+        key: key.clone(),
+        message: "forbidden".into(),
+    };
+    assert!(is_refusal(&rejected));
+    assert!(is_refusal(&api(kube::Error::Api(status.unwrap()))));
+    assert!(!is_refusal(&api(kube::Error::LinesCodecMaxLineLengthExceeded)));
+    let fenced = ApplyError::Fenced {
+        kind: kind(),
+        key: key.clone(),
+        source: kube::Error::LinesCodecMaxLineLengthExceeded.into(),
+    };
+    assert!(!is_refusal(&fenced));
 }
 
 #[test]
