@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use database_processes::{Database, LIMIT};
 use ledger::{Ledger, Options, prepare, rows};
-use roadstead::api::database::agent::Synchronous;
+use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous};
 use rustix::process::{Signal, kill_process};
+use serde_json::json;
 
 /// Writes until it is told to stop, and then looks whether all that was acknowledged is there.
 struct Writers {
@@ -245,5 +246,129 @@ async fn an_instance_that_lost_its_volume_is_made_anew() {
         database.whole().await;
     }
     assert_eq!(database.primary().await, Some(other));
+    writers.finish(&database).await;
+}
+
+/// All have this many connections, and no setting waits for anything.
+async fn has_connections(database: &Database, connections: &str) {
+    database
+        .until(
+            LIMIT,
+            &format!("all have {connections} connections"),
+            async || {
+                for index in 0..database.instances.len() {
+                    let there = database
+                        .ask(index, "SELECT current_setting('max_connections')")
+                        .await;
+                    let waits = database.report(index).await.map(|report| report.pending_restart);
+                    if (there, waits) != (Ok(connections.to_owned()), Ok(Vec::new())) {
+                        return false;
+                    }
+                }
+                true
+            },
+        )
+        .await;
+}
+
+async fn until_it_waits(database: &Database, index: usize) -> Report {
+    let mut found = Report::default();
+    database
+        .until(LIMIT, "a setting waits for a restart", async || {
+            found = database.report(index).await.unwrap_or_default();
+            found.pending_restart == ["max_connections"]
+        })
+        .await;
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pause_each() {
+    let database = Arc::new(Database::serving("restarted", 90, 3, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let replicas: Vec<usize> = (0..3).filter(|index| *index != primary).collect();
+    let nothing = database.order(primary, RESTART, json!({"why": "a test"})).await;
+    assert!(nothing.unwrap_err().contains("no setting waits"));
+
+    let connections = |value: &str| {
+        database.configure(|settings| {
+            settings.parameters.insert("max_connections".into(), value.into());
+        });
+    };
+    connections("60");
+    assert!(until_it_waits(&database, primary).await.lowered);
+    // A replica that has to start before its primary did goes by what that has.
+    kill_process(database.instances[replicas[0]].postmaster(), Signal::KILL).unwrap();
+    database.whole().await;
+    assert!(!until_it_waits(&database, replicas[0]).await.lowered);
+
+    let asked = Instant::now();
+    database
+        .order(primary, RESTART, json!({"why": "a test"}))
+        .await
+        .unwrap();
+    let mut told = None;
+    database
+        .until(LIMIT, "the primary tells how long the pause was", async || {
+            told = database
+                .report(primary)
+                .await
+                .ok()
+                .and_then(|report| report.pause);
+            told.is_some()
+        })
+        .await;
+    let pause = writers.resume(&database, asked).await;
+    figure("restarted_in_place", pause);
+    let told = Duration::from_millis(told.unwrap().milliseconds);
+    assert!(
+        pause < Duration::from_secs(8) && told <= pause + Duration::from_secs(1),
+        "{pause:?}, said to be {told:?}"
+    );
+    assert_eq!(database.primary().await, Some(primary));
+    for replica in &replicas {
+        database.whole().await;
+        until_it_waits(&database, *replica).await;
+        database
+            .order(*replica, RESTART, json!({"why": "a test"}))
+            .await
+            .unwrap();
+        database
+            .until(LIMIT, "it was started again", async || {
+                database
+                    .report(*replica)
+                    .await
+                    .is_ok_and(|report| report.pending_restart.is_empty())
+            })
+            .await;
+    }
+    has_connections(&database, "60").await;
+
+    connections("80");
+    for replica in &replicas {
+        database.whole().await;
+        until_it_waits(&database, *replica).await;
+        database
+            .order(*replica, RESTART, json!({"why": "a test"}))
+            .await
+            .unwrap();
+    }
+    database.whole().await;
+    assert!(!until_it_waits(&database, primary).await.lowered);
+    let asked = Instant::now();
+    let to = json!({"to": database.instances[replicas[0]].name, "why": "a test"});
+    database.order(primary, SWITCHOVER, to).await.unwrap();
+    assert_eq!(database.another_primary(primary).await, replicas[0]);
+    let pause = writers.resume(&database, asked).await;
+    figure("handed_over", pause);
+    assert!(pause < Duration::from_secs(8), "{pause:?}\n{}", database.logs());
+    database.whole().await;
+    has_connections(&database, "80").await;
+    let told = database.report(replicas[0]).await.unwrap().pause.unwrap();
+    assert!(
+        Duration::from_millis(told.milliseconds) <= pause + Duration::from_secs(1),
+        "{told:?}, and it was {pause:?}"
+    );
     writers.finish(&database).await;
 }

@@ -64,7 +64,9 @@ fn grant_all(instance: &mut Instance) {
     let mut requests = std::mem::replace(&mut instance.requests, empty);
     tokio::spawn(async move {
         while let Some(request) = requests.recv().await {
-            let (Request::Plea { answer, .. } | Request::Handover { answer, .. }) = request;
+            let (Request::Plea { answer, .. }
+            | Request::Handover { answer, .. }
+            | Request::Restart { answer, .. }) = request;
             let _ = answer.send(Ok(()));
         }
     });

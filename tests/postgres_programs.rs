@@ -303,7 +303,8 @@ async fn settings_are_reloaded_and_those_that_wait_for_a_restart_are_named() {
     zero.configure(None, None);
     zero.postmaster.as_ref().unwrap().reload();
     let until = Instant::now() + SOON;
-    while zero.local.configuration().await.unwrap().pending_restart != ["max_connections"] {
+    let pending = [("max_connections".to_owned(), "100".to_owned())].into();
+    while zero.local.configuration().await.unwrap().pending_restart != pending {
         assert!(Instant::now() < until);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -167,7 +167,12 @@ fn environment(image: &str) -> Vec<EnvVar> {
         variable("RELATED_IMAGE_NGINX", NGINX_IMAGE),
     ];
     let usual = database::Settings::default();
-    let postgres = |major| variable(&postgres_variable(major), &usual.postgres_image(major));
+    let postgres = |major| {
+        variable(
+            &postgres_variable(major),
+            &usual.postgres_image(major, &major.to_string()),
+        )
+    };
     environment.extend((MIN_MAJOR..=MAX_MAJOR).map(postgres));
     environment.extend([
         variable("WEBHOOK_ADDRESS", &format!(":{}", webhooks::PORT)),

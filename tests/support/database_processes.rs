@@ -3,7 +3,6 @@
 //! Each instance has an address of its own and its own way to the API server, which can be cut. A container is one process with all that it has
 //! started: whoever ends it ends those that hold the lock of its volume as well, as the kernel does with what is left in a container.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpListener as Taken};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -15,9 +14,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use roadstead::api::database::agent::{
-    CONTAINER, INSTANCE_ROLE, Member, RECORD, REPLICATION_USER, ROLE_LABEL, SETTINGS, Settings, Synchronous,
+    CONTAINER, Member, RECORD, ROLE_LABEL, Report, SETTINGS, Settings, Synchronous,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -28,6 +26,11 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Config, NoTls};
 
 use crate::apiserver::{ApiServer, within};
+
+#[path = "database_operator.rs"]
+mod operator;
+
+use operator::{Authority, Operator};
 
 /// On a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(90);
@@ -42,6 +45,7 @@ pub struct Database {
     control_port: u16,
     client: Client,
     settings: Settings,
+    operator: Operator,
     folder: tempfile::TempDir,
 }
 
@@ -169,7 +173,9 @@ impl Database {
         };
         let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
         leases.create(&PostParams::default(), &lease).await.unwrap();
+        let authority = Authority::new();
         let mut database = Self {
+            operator: Operator::new(&authority, control_port),
             name: name.to_owned(),
             namespace,
             instances: Vec::new(),
@@ -179,7 +185,6 @@ impl Database {
             settings,
             folder,
         };
-        let authority = Authority::new();
         for index in 0..instances {
             let instance = database.instance(index, &authority, server).await;
             database.instances.push(instance);
@@ -199,11 +204,7 @@ impl Database {
         if let Some(user) = user() {
             chown(&volume, Some(user), None).unwrap();
         }
-        std::fs::write(
-            settings.join(SETTINGS),
-            serde_json::to_vec(&self.settings).unwrap(),
-        )
-        .unwrap();
+        write_settings(&settings, &self.settings);
         std::fs::write(credentials.join("username"), &self.name).unwrap();
         std::fs::write(credentials.join("password"), PASSWORD).unwrap();
         authority.mount(&make("tls"), &host);
@@ -388,6 +389,27 @@ impl Database {
         }
     }
 
+    /// Gives all instances other settings, as their kubelets would.
+    pub fn configure(&self, change: impl FnOnce(&mut Settings)) {
+        let mut settings = self.settings.clone();
+        change(&mut settings);
+        for instance in &self.instances {
+            write_settings(&instance.folder.join("settings"), &settings);
+        }
+    }
+
+    /// What an instance says of itself to the operator.
+    pub async fn report(&self, index: usize) -> Result<Report, String> {
+        self.operator.report(self.instances[index].address).await
+    }
+
+    /// Tells an instance what to do, as the operator.
+    pub async fn order(&self, index: usize, path: &str, what: Value) -> Result<(), String> {
+        self.operator
+            .order(self.instances[index].address, path, what)
+            .await
+    }
+
     /// One text from an instance, over its socket.
     pub async fn ask(&self, index: usize, query: &str) -> Result<String, String> {
         let mut config = Config::new();
@@ -563,45 +585,6 @@ impl Drop for Instance {
     }
 }
 
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    certificate: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "authority");
-        let certificate = params.self_signed(&key).unwrap().pem();
-        Self {
-            issuer: Issuer::new(params, key),
-            certificate,
-        }
-    }
-
-    fn mount(&self, folder: &Path, host: &str) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, REPLICATION_USER);
-        params
-            .distinguished_name
-            .push(DnType::OrganizationalUnitName, INSTANCE_ROLE);
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ClientAuth,
-            ExtendedKeyUsagePurpose::ServerAuth,
-        ];
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let files = BTreeMap::from([
-            ("ca.crt", self.certificate.clone()),
-            ("tls.crt", certificate.pem()),
-            ("tls.key", key.serialize_pem()),
-        ]);
-        for (name, content) in files {
-            std::fs::write(folder.join(name), content).unwrap();
-        }
-    }
+fn write_settings(folder: &Path, settings: &Settings) {
+    std::fs::write(folder.join(SETTINGS), serde_json::to_vec(settings).unwrap()).unwrap();
 }

@@ -23,7 +23,8 @@ use roadstead::api::database::agent::{
     RECORD, ROLE_LABEL, Report, Role, SETTINGS, Standby, State, settings_hash,
 };
 use roadstead::api::database::v1::Database;
-use roadstead::controllers::database::{self, Settings, instances::Instances};
+use roadstead::controllers::database::instances::{Instances, Order};
+use roadstead::controllers::database::{self, Settings};
 use roadstead::pki::authority::Identity;
 use roadstead::runtime::backoff::Backoff;
 use roadstead::runtime::client::Clients;
@@ -55,6 +56,8 @@ pub fn is_ready(status: &Value) -> bool {
 #[derive(Debug, Default)]
 pub struct Played {
     said: Mutex<HashMap<String, Report>>,
+    /// What they were told to do, by the first label of their hosts.
+    ordered: Mutex<Vec<(String, Order)>>,
 }
 
 impl Instances for Played {
@@ -70,6 +73,18 @@ impl Instances for Played {
         );
         let said = self.said.lock().unwrap().get(host).cloned();
         async move { said.ok_or_else(|| "Connection refused".to_owned()) }.boxed()
+    }
+
+    fn order<'a>(
+        &'a self,
+        _: &'a Identity,
+        _: IpAddr,
+        host: &'a str,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        let instance = host.split('.').next().unwrap_or_default().to_owned();
+        self.ordered.lock().unwrap().push((instance, order.clone()));
+        async { Ok(()) }.boxed()
     }
 }
 
@@ -200,6 +215,7 @@ impl World {
         self.until_child::<StatefulSet>(name).await;
         let set = self.get::<StatefulSet>(name).await;
         let replicas = set.spec.as_ref().unwrap().replicas.unwrap();
+        self.observe(&set).await;
         for ordinal in 0..replicas {
             self.start_pod(&set, ordinal).await;
         }
@@ -213,16 +229,27 @@ impl World {
         self.answer(name, 0).await;
     }
 
+    /// Plays the StatefulSet's controller: it has seen the StatefulSet as it is.
+    async fn observe(&self, set: &StatefulSet) {
+        let status = json!({"status": {"replicas": 0, "observedGeneration": set.metadata.generation}});
+        let patched = self
+            .api::<StatefulSet>()
+            .patch_status(&set.name_any(), &PatchParams::default(), &Patch::Merge(status))
+            .await;
+        patched.unwrap();
+    }
+
     async fn start_pod(&self, set: &StatefulSet, ordinal: i32) {
         let name = format!("{}-{ordinal}", set.name_any());
         let template = set.spec.as_ref().unwrap().template.clone();
-        let mut labels = template.metadata.unwrap().labels.unwrap();
+        let metadata = template.metadata.unwrap();
+        let mut labels = metadata.labels.unwrap();
         let role = if ordinal == 0 { "primary" } else { "replica" };
         labels.insert(ROLE_LABEL.to_owned(), role.to_owned());
         labels.insert("statefulset.kubernetes.io/pod-name".to_owned(), name.clone());
         let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set.name_any(), "uid": set.uid(), "controller": true});
         let pod = json!({
-            "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
+            "metadata": {"name": name, "labels": labels, "annotations": metadata.annotations, "ownerReferences": [owner]},
             "spec": {"containers": [{"name": "postgres", "image": "x"}], "automountServiceAccountToken": false},
         });
         let pod: Pod = serde_json::from_value(pod).unwrap();
@@ -259,6 +286,28 @@ impl World {
             .replace(name, &PostParams::default(), &lease)
             .await
             .unwrap();
+    }
+
+    /// Makes those pods that are missing, as the StatefulSet has them now, and has the instances go by the present settings.
+    pub async fn follow(&self, name: &str, leader: i32) {
+        let set = self.get::<StatefulSet>(name).await;
+        self.observe(&set).await;
+        for ordinal in 0..set.spec.as_ref().unwrap().replicas.unwrap() {
+            self.start_pod(&set, ordinal).await;
+        }
+        self.answer(name, leader).await;
+    }
+
+    /// Has an instance say something else.
+    pub fn say(&self, instance: &str, change: impl FnOnce(&mut Report)) {
+        let mut said = self.played.said.lock().unwrap();
+        let found = said.values_mut().find(|report| report.name == instance);
+        change(found.expect("the instance runs"));
+    }
+
+    /// What instances were told to do since this was last asked.
+    pub fn ordered(&self) -> Vec<(String, Order)> {
+        std::mem::take(&mut self.played.ordered.lock().unwrap())
     }
 
     /// Has the instances say that this one leads, and that they go by the settings as they are.

@@ -30,6 +30,11 @@ pub use size::Size;
 pub use valid::{ValidDatabase, ValidLogicalDatabase, ValidStorage};
 pub use validate::{validate, validate_update};
 
+/// The annotation of a Database that asks for another start of every instance, one by one: any text that it did not have before, such as a time.
+pub const RESTARTED_AT: &str = "roadstead.dev/restarted-at";
+/// The annotation of a Database that asks for another primary: the name of the instance. It is taken away once that has begun, or cannot.
+pub const SWITCH_OVER_TO: &str = "roadstead.dev/switch-over-to";
+
 /// The definition with both versions, the early one first. It stores v1, as no release has stored the other.
 pub fn definition() -> CustomResourceDefinition {
     let mut definition = v1alpha1::Database::crd();

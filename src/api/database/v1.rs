@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -356,9 +356,24 @@ pub struct DatabaseStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub instances: Vec<InstanceStatus>,
 
+    /// The last time that no write was accepted because a primary was stopped in order: for another one to take over, or to start again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_write_pause: Option<WritePause>,
+
     /// Why the database is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// A time in which no write was accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WritePause {
+    /// How long it was, in milliseconds.
+    pub milliseconds: i64,
+
+    /// When a write was acknowledged again.
+    pub ended_at: Time,
 }
 
 /// What is known of an instance.

@@ -46,6 +46,8 @@ pub struct ValidDatabase {
     pub placement: Placement,
     /// When backups are made, as a CronJob takes it; none where they are off.
     pub backup_schedule: Option<String>,
+    /// What the annotation [`super::RESTARTED_AT`] says: another text asks for another start of every instance.
+    pub restarted_at: Option<String>,
     /// Whether the operator leaves the database alone.
     pub paused: bool,
 }

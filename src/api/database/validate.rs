@@ -104,6 +104,7 @@ pub fn validate(database: &Database) -> Result<ValidDatabase, Problems> {
         tls: spec.tls.clone(),
         placement: spec.placement.clone(),
         backup_schedule: spec.backup.enabled.then(|| spec.backup.schedule.clone()),
+        restarted_at: database.annotations().get(super::RESTARTED_AT).cloned(),
         paused: spec.paused,
     })
 }

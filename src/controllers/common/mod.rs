@@ -2,6 +2,7 @@
 
 pub mod announce;
 pub mod labels;
+pub mod mark;
 pub mod pod;
 mod rbac;
 

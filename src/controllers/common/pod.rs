@@ -103,6 +103,25 @@ pub fn in_memory(name: &str, size: Option<&str>) -> Volume {
     }
 }
 
+/// Whether the kubelet makes a container of a pod wait before it starts it again, since it was killed too often: by a signal, not by itself.
+pub fn is_held_back(pod: &Pod) -> bool {
+    /// What a shell says of SIGKILL.
+    const KILLED: i32 = 137;
+    let mut containers = pod
+        .status
+        .iter()
+        .flat_map(|status| status.container_statuses.iter().flatten());
+    containers.any(|container| {
+        let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+        let ended = container
+            .last_state
+            .as_ref()
+            .and_then(|state| state.terminated.as_ref());
+        waiting.is_some_and(|waiting| waiting.reason.as_deref() == Some("CrashLoopBackOff"))
+            && ended.is_some_and(|ended| ended.exit_code == KILLED || ended.signal.is_some())
+    })
+}
+
 /// Whether the kubelet found a pod ready.
 pub fn is_ready(pod: &Pod) -> bool {
     let mut conditions = pod

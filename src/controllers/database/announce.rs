@@ -11,7 +11,7 @@ use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 16] = [
+const BAD: [&str; 15] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
@@ -19,7 +19,6 @@ const BAD: [&str; 16] = [
     "Refused",
     "Unsupported",
     volumes::NOT_GROWN,
-    "RestartPending",
     "NoPrimary",
     "PrimaryLost",
     "PrimaryNotRunning",
@@ -61,6 +60,7 @@ pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) ->
         .filter(|condition| is_news(conditions, condition, &NEWS_BY_MESSAGE));
     let mut announcements: Vec<_> = news.filter_map(|condition| announce(condition, begins)).collect();
     announcements.extend(elected(before, after));
+    announcements.extend(paused(before, after));
     announcements
 }
 
@@ -84,6 +84,18 @@ fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<An
         reason: "PrimaryElected".to_owned(),
         action: "Elect",
         note,
+    })
+}
+
+/// A primary was stopped in order, and writes are accepted again.
+fn paused(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<Announcement> {
+    let pause = after.last_write_pause.as_ref()?;
+    let earlier = before.and_then(|status| status.last_write_pause.as_ref());
+    (earlier != Some(pause)).then(|| Announcement {
+        type_: EventType::Normal,
+        reason: "WritesResumed".to_owned(),
+        action: "Serve",
+        note: format!("no write was accepted for {} ms", pause.milliseconds),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Asks instances over HTTPS, as an operator that runs does it.
+//! Asks instances, and tells them what to do, over HTTPS, as an operator that runs does it.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,10 +10,10 @@ use futures::future::BoxFuture;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::instances::{Instances, MAX_REPORT};
-use crate::api::database::agent::{INSTANCE_ROLE, PORT, Report, STATUS};
+use super::instances::{Instances, MAX_REPORT, Order};
+use crate::api::database::agent::{INSTANCE_ROLE, PORT, RESTART, Report, STATUS, SWITCHOVER};
 use crate::pki::authority::Identity;
-use crate::runtime::mutual_tls::{Client, Credentials, Limit};
+use crate::runtime::mutual_tls::{Answer, Client, Credentials, Limit};
 
 /// What an instance may say of itself, and how long it has.
 const LIMIT: Limit = Limit {
@@ -63,10 +63,32 @@ impl HttpsInstances {
         let answer = client.get_at(address, host, STATUS, LIMIT).await;
         let answer = answer.map_err(|error| error.to_string())?;
         if answer.status != StatusCode::OK {
-            let reason = String::from_utf8_lossy(&answer.body);
-            return Err(format!("{}: {}", answer.status, reason.trim()));
+            return Err(refusal(&answer));
         }
         serde_json::from_slice(&answer.body).map_err(|error| format!("its answer is no report: {error}"))
+    }
+
+    async fn tell(
+        &self,
+        identity: &Identity,
+        address: IpAddr,
+        host: &str,
+        order: &Order,
+    ) -> Result<(), String> {
+        let client = self.client(identity, database_of(host))?;
+        let address = SocketAddr::new(address, self.port);
+        let (path, body) = match order {
+            Order::HandOver(handover) => (SWITCHOVER, serde_json::to_vec(handover)),
+            Order::Restart(restart) => (RESTART, serde_json::to_vec(restart)),
+        };
+        let body = body.map_err(|error| error.to_string())?;
+        let answer = client.post_at(address, host, path, body.into(), LIMIT).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        if answer.status == StatusCode::ACCEPTED {
+            Ok(())
+        } else {
+            Err(refusal(&answer))
+        }
     }
 
     fn client(&self, identity: &Identity, database: &str) -> Result<Client, String> {
@@ -105,6 +127,21 @@ impl Instances for HttpsInstances {
     ) -> BoxFuture<'a, Result<Report, String>> {
         self.ask(identity, address, host).boxed()
     }
+
+    fn order<'a>(
+        &'a self,
+        identity: &'a Identity,
+        address: IpAddr,
+        host: &'a str,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        self.tell(identity, address, host, order).boxed()
+    }
+}
+
+fn refusal(answer: &Answer) -> String {
+    let reason = String::from_utf8_lossy(&answer.body);
+    format!("{}: {}", answer.status, reason.trim())
 }
 
 fn connect_as(identity: &Identity) -> Result<Client, String> {

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio::time::{Instant, timeout};
 
-use crate::api::database::agent::{PORT, Report};
+use crate::api::database::agent::{Handover, PORT, Report, Restart};
 use crate::api::my_proxy::agent::shorten;
 use crate::pki::authority::Identity;
 
@@ -40,6 +40,24 @@ pub trait Instances: Debug + Send + Sync + 'static {
         address: IpAddr,
         host: &'a str,
     ) -> BoxFuture<'a, Result<Report, String>>;
+
+    /// Has the instance at this address begin with something, or says in words why it does not. All else as [`Self::report`].
+    fn order<'a>(
+        &'a self,
+        identity: &'a Identity,
+        address: IpAddr,
+        host: &'a str,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<(), String>>;
+}
+
+/// What an instance is told to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A primary: to let another instance take over.
+    HandOver(Handover),
+    /// To start PostgreSQL again.
+    Restart(Restart),
 }
 
 /// An instance that is to be asked.
@@ -113,6 +131,16 @@ impl Survey {
         join_all(asked).await
     }
 
+    /// Tells one what to do. It takes a bounded time.
+    pub async fn order(&self, identity: &Identity, target: &Target, order: &Order) -> Result<(), String> {
+        let ordering = self
+            .instances
+            .order(identity, target.address, &target.host, order);
+        let outcome = timeout(ANSWER, ordering).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(format!("no answer on port {PORT} in time")));
+        outcome.map_err(|reason| shorten(&reason, MAX_REASON))
+    }
+
     async fn ask_one(&self, identity: &Identity, target: &Target) -> Result<Report, String> {
         let late = || format!("no answer on port {PORT} in time");
         if self.is_left_alone(target) {
@@ -183,6 +211,16 @@ mod tests {
             }
             .boxed()
         }
+
+        fn order<'a>(
+            &'a self,
+            _: &'a Identity,
+            _: IpAddr,
+            _: &'a str,
+            _: &'a Order,
+        ) -> BoxFuture<'a, Result<(), String>> {
+            std::future::pending().boxed()
+        }
     }
 
     fn targets(count: usize) -> Vec<Target> {
@@ -217,5 +255,11 @@ mod tests {
         tokio::time::sleep(PAUSE.0).await;
         survey.ask(&identity, targets(1)).await;
         assert_eq!(instances.questions.load(Ordering::Relaxed), MOST + 3);
+
+        let started = Instant::now();
+        let order = Order::Restart(Restart::default());
+        let outcome = survey.order(&identity, &targets(1)[0], &order).await;
+        assert_eq!(outcome, Err("no answer on port 8008 in time".to_owned()));
+        assert_eq!(started.elapsed(), ANSWER);
     }
 }

@@ -1,5 +1,7 @@
 //! What the operator reads of a database's Lease, which instances write.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Deserialize;
 
@@ -16,6 +18,8 @@ pub struct Held {
     pub system_identifier: Option<String>,
     /// The latest timeline.
     pub timeline: Option<i64>,
+    /// The instances that may take over, or that a commit may have waited for.
+    pub named: BTreeSet<String>,
 }
 
 /// Part of what instances keep in the annotation.
@@ -25,6 +29,15 @@ struct Record {
     primary: String,
     system_identifier: Option<String>,
     timeline: u32,
+    members: BTreeSet<String>,
+    quorums: Vec<Quorum>,
+}
+
+/// What commits wait for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Quorum {
+    standbys: BTreeSet<String>,
 }
 
 impl Held {
@@ -40,13 +53,17 @@ impl Held {
             primary,
             system_identifier,
             timeline,
+            mut members,
+            quorums,
         } = record.unwrap_or_default();
+        members.extend(quorums.into_iter().flat_map(|quorum| quorum.standbys));
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
         Self {
             holder: holder.filter(|holder| !holder.is_empty()),
             primary: Some(primary).filter(|primary| !primary.is_empty()),
             system_identifier,
             timeline: (timeline > 0).then_some(i64::from(timeline)),
+            named: members,
         }
     }
 
@@ -71,7 +88,11 @@ mod tests {
 
     use super::*;
     use crate::api::database::agent::Lsn;
-    use crate::instance::postgres::record::Record as Written;
+    use crate::instance::postgres::record::{Quorum, Record as Written};
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
 
     fn lease(holder: &str, record: Value) -> Lease {
         let lease = json!({
@@ -87,6 +108,11 @@ mod tests {
             primary: "orders-1".into(),
             system_identifier: Some("7".into()),
             timeline: 3,
+            members: names(&["orders-0", "orders-1"]),
+            quorums: vec![Quorum {
+                standbys: names(&["orders-2"]),
+                need: 1,
+            }],
             ..Written::default()
         };
         let held = Held::of(&lease("uid-nonce", json!(written)));
@@ -95,6 +121,7 @@ mod tests {
             (held.system_identifier.as_deref(), held.timeline),
             (Some("7"), Some(3))
         );
+        assert_eq!(held.named, names(&["orders-0", "orders-1", "orders-2"]));
         // Released in order.
         assert_eq!(Held::of(&lease("", json!(written))).leader(), None);
         assert_eq!(Held::of(&lease("uid", json!("nonsense"))).leader(), None);

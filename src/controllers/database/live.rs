@@ -6,10 +6,11 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
+use super::desired::pod::SHAPE;
 use super::error::Error;
 use super::instances::Asked;
 use super::lease::Held;
-use super::volumes::Volumes;
+use super::volumes::{self, Volumes};
 use crate::api::database::agent::{Report, Role};
 use crate::controllers::common::pod::is_ready;
 
@@ -32,6 +33,33 @@ pub struct Live<'a> {
     pub volumes: &'a Volumes,
     /// What kept a child from being written.
     pub failure: Option<&'a Error>,
+}
+
+/// What instances are judged by: children as they are known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ground {
+    /// The StatefulSet.
+    pub stateful_set: Option<Arc<StatefulSet>>,
+    /// The Lease.
+    pub lease: Held,
+    /// The hash of the settings.
+    pub settings: Option<String>,
+}
+
+impl Ground {
+    /// The instances on it, with what those said that were asked; none of them if nobody `asks`.
+    pub fn live<'a>(&'a self, pods: &'a [Arc<Pod>], asked: &'a [Asked], asks: bool) -> Live<'a> {
+        Live {
+            stateful_set: self.stateful_set.as_deref(),
+            pods,
+            lease: &self.lease,
+            asked,
+            asks,
+            settings: self.settings.as_deref(),
+            volumes: &volumes::UNKNOWN,
+            failure: None,
+        }
+    }
 }
 
 impl<'a> Live<'a> {
@@ -66,6 +94,25 @@ impl<'a> Live<'a> {
     pub fn ready(&self) -> usize {
         let stays = |pod: &&Arc<Pod>| pod.metadata.deletion_timestamp.is_none() && is_ready(pod);
         self.pods.iter().filter(stays).count()
+    }
+
+    /// The names of the pods.
+    pub fn names(&self) -> impl Iterator<Item = String> + use<'a> {
+        self.pods.iter().map(|pod| pod.name_any())
+    }
+
+    /// Whether pods that are made from now on are of this shape.
+    pub fn is_rolled_out(&self, shape: &str) -> bool {
+        self.stateful_set.is_some_and(|set| {
+            let template = set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
+            let annotations = template.and_then(|template| template.annotations.as_ref());
+            let observed = set.status.as_ref().and_then(|status| status.observed_generation);
+            annotations
+                .and_then(|annotations| annotations.get(SHAPE))
+                .map(String::as_str)
+                == Some(shape)
+                && observed >= set.metadata.generation
+        })
     }
 
     /// How many instances the StatefulSet is to have.

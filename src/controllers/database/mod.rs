@@ -6,6 +6,7 @@
 //!
 //! What is made once, the owner's password and the authority, is never written over: [`write`] takes what is there before it decides what should be.
 
+mod act;
 pub mod announce;
 pub mod certificates;
 mod clean_up;
@@ -19,7 +20,13 @@ pub mod live;
 pub mod observe;
 mod rbac;
 pub mod reconcile;
+mod rollout;
+mod scale;
+#[cfg(test)]
+mod scene;
 pub mod status;
+mod step;
+mod switchover;
 #[cfg(test)]
 mod testing;
 mod unsupported;
@@ -48,9 +55,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The image of databases of this major version that name none.
-    pub fn postgres_image(&self, major: u32) -> String {
+    /// The image of databases that name none: the operator's choice for the major version. Where its tag is that version, a minor version takes its place.
+    pub fn postgres_image(&self, major: u32, version: &str) -> String {
         let chosen = self.postgres_images.get(&major).cloned();
-        chosen.unwrap_or_else(|| format!("postgres:{major}"))
+        let chosen = chosen.unwrap_or_else(|| format!("postgres:{major}"));
+        match chosen.strip_suffix(&format!(":{major}")) {
+            Some(repository) => format!("{repository}:{version}"),
+            None => chosen,
+        }
     }
 }

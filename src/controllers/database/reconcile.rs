@@ -8,30 +8,35 @@ use jiff::{SignedDuration, Timestamp};
 use kube::{Resource, ResourceExt};
 use tracing::debug;
 
-use super::announce::{announcements, tell};
+use super::act::{Means, carry_out};
+use super::announce::{Announcement, announcements, tell};
 use super::certificates::{OPERATOR_LIFE, operator};
 use super::clean_up::clean_up;
 use super::decide::{Intent, decide};
-use super::desired::{Owner, names};
+use super::desired::{Decided, Owner, names};
 use super::error::Error;
 use super::instances::{Asked, Instances, Survey, Target};
-use super::lease::Held;
 use super::live::Live;
 use super::observe::{Caches, Observed};
 use super::status::{Seen, compute, is_ready_in};
+use super::step::{Course, Step};
+use super::switchover::{Wish, wish};
 use super::volumes::{Growth, Volumes};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
-use crate::api::database::agent::{SETTINGS, settings_hash};
+use crate::api::database::agent::settings_hash;
 use crate::api::database::v1::Database;
-use crate::api::database::validate;
+use crate::api::database::{SWITCH_OVER_TO, validate};
 use crate::pki::authority::{AUTHORITY_KEY, BUNDLE, Data, Identity};
+use crate::runtime::events::EventType;
 use crate::runtime::finalizers::{self, FinalizerState};
 use crate::runtime::key::ObjectKey;
 use crate::runtime::reconcile::{Context, Next, Reconciler};
 
 /// When instances are asked again if nothing changes: while something is amiss, and while all is well.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
+/// And while instances are brought to where the spec has them.
+const SOON: Duration = Duration::from_secs(2);
 
 /// Reconciles databases.
 #[derive(Debug)]
@@ -96,25 +101,24 @@ impl DatabaseReconciler {
         let (observed, now) = (self.caches.observe(database), context.now());
         let valid = validate(database);
         let reference = database.controller_owner_ref(&()).ok_or(Error::NoUid)?;
-        let decided = valid
+        let mut applied = Applied::of(&observed, &database.name_any());
+        let asked = self.ask(database, &observed, &applied.certificates, now).await;
+        let ground = applied.ground();
+        let live = ground.live(&observed.pods, &asked, self.survey.is_some());
+        let status = database.status.as_ref();
+        let mut decided = valid
             .as_ref()
             .ok()
-            .map(|valid| decide(valid, &observed, database.status.as_ref()));
-        let intent = match (&valid, &decided) {
-            (Err(problems), _) => Intent::Refuse(problems),
-            (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
-            (Ok(valid), _) => Intent::Pause(valid),
-        };
-        let mut applied = Applied::of(&observed, &database.name_any());
+            .map(|valid| decide(valid, &observed, status, &live, now));
         let mut volumes = Volumes::default();
-        let mut outcome = match intent {
-            Intent::CarryOut(valid, decided) => {
+        let mut outcome = match (&valid, &mut decided) {
+            (Ok(valid), Some(decided)) if !valid.paused => {
                 let owner = Owner {
                     database: valid,
                     reference,
                 };
-                let asked = (&self.settings, decided);
-                write(
+                let asked = (&self.settings, &*decided);
+                let written = write(
                     context.apply(),
                     (database, &owner),
                     asked,
@@ -122,9 +126,20 @@ impl DatabaseReconciler {
                     &mut applied,
                     now,
                 )
-                .await
+                .await;
+                // What was known of the instances is so only as long as they go by the same settings.
+                if written.is_ok() && applied.ground().settings == ground.settings {
+                    self.go_on(database, (&observed, &live), decided, &mut applied, context)
+                        .await;
+                }
+                written
             }
-            Intent::Refuse(_) | Intent::Pause(_) => Ok(()),
+            _ => Ok(()),
+        };
+        let intent = match (&valid, &decided) {
+            (Err(problems), _) => Intent::Refuse(problems),
+            (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
+            (Ok(valid), _) => Intent::Pause(valid),
         };
         if let (Intent::CarryOut(valid, decided), Ok(())) = (intent, &outcome) {
             let seen = (valid, decided, &observed);
@@ -139,29 +154,91 @@ impl DatabaseReconciler {
         if failure.is_some_and(Error::is_of_the_writer) {
             return outcome.map(|()| Next::OnChange);
         }
-        let asked = self.ask(database, &observed, &applied.certificates, now).await;
-        let lease = applied.lease.as_deref().map(Held::of).unwrap_or_default();
-        let file = applied
-            .settings
-            .as_ref()
-            .and_then(|told| told.data.as_ref()?.get(SETTINGS));
-        let settings = file.map(settings_hash);
+        let members = decided.as_ref().map_or(i32::MAX, |decided| decided.members);
+        let stays = |name: &str| names::ordinal(name).is_none_or(|ordinal| ordinal < members);
+        let (pods, leaving): (Vec<_>, Vec<_>) = observed
+            .pods
+            .iter()
+            .cloned()
+            .partition(|pod| stays(&pod.name_any()));
+        let asked: Vec<Asked> = asked.into_iter().filter(|asked| stays(&asked.pod)).collect();
+        let after = applied.ground();
         let seen = Seen {
             intent,
             live: Live {
-                stateful_set: applied.stateful_set.as_deref(),
-                pods: &observed.pods,
-                lease: &lease,
-                asked: &asked,
-                asks: self.survey.is_some(),
-                settings: settings.as_deref(),
                 volumes: &volumes,
                 failure,
+                ..after.live(&pods, &asked, self.survey.is_some())
             },
+            leaving: &leaving,
             cluster_domain: &self.settings.cluster_domain,
         };
         let next = say(database, &seen, context).await?;
         outcome.map(|()| next)
+    }
+
+    /// Begins what is next with the instances, or what somebody wishes.
+    async fn go_on(
+        &self,
+        database: &Database,
+        (observed, live): (&Observed, &Live<'_>),
+        decided: &mut Decided,
+        applied: &mut Applied,
+        context: &Context,
+    ) {
+        let wish = wish(database, live);
+        let step = match (&wish, &decided.course) {
+            (Some(Wish::Take(step)), _) | (None, Course::Take(step)) => Some(step.clone()),
+            _ => None,
+        };
+        let outcome = match &step {
+            Some(step) => Some(self.carry_out(step, database, observed, applied, context).await),
+            None => None,
+        };
+        match (wish, outcome) {
+            (None, Some(Ok(announcement))) => applied.announcements.push(announcement),
+            (None, Some(Err(reason))) => {
+                debug!(reason, "not begun");
+                let told = step.map(|step| step.told()).unwrap_or_default();
+                decided.course = Course::Wait(format!("this to begin: {told} ({reason})"));
+            }
+            (None, None) => {}
+            (Some(wish), outcome) => {
+                applied.announcements.extend(answered(wish, outcome));
+                let taken = context.apply().annotate(database, SWITCH_OVER_TO, None).await;
+                if let Err(error) = taken {
+                    debug!(%error, "cannot take away the annotation");
+                }
+            }
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        step: &Step,
+        database: &Database,
+        observed: &Observed,
+        applied: &Applied,
+        context: &Context,
+    ) -> Result<Announcement, String> {
+        let identity = self.identity(database, &applied.certificates, context.now());
+        let identity = identity.map_err(|error| error.to_string())?;
+        let means = Means {
+            apply: context.apply(),
+            stateful_set: applied.stateful_set.as_deref(),
+            survey: self.survey.as_ref(),
+            identity: &identity,
+            targets: &self.targets(database, observed),
+        };
+        carry_out(step, means).await
+    }
+
+    fn targets(&self, database: &Database, observed: &Observed) -> Vec<Target> {
+        let (name, namespace) = (database.name_any(), database.namespace().unwrap_or_default());
+        let domain = &self.settings.cluster_domain;
+        let host = |pod: &str| names::instance_host(&name, pod, &namespace, domain);
+        let pods = observed.pods.iter();
+        pods.filter_map(|pod| Target::of(pod, host)).collect()
     }
 
     /// What the instances say whose pods run.
@@ -175,11 +252,7 @@ impl DatabaseReconciler {
         let Some(survey) = &self.survey else {
             return Vec::new();
         };
-        let (name, namespace) = (database.name_any(), database.namespace().unwrap_or_default());
-        let domain = &self.settings.cluster_domain;
-        let host = |pod: &str| names::instance_host(&name, pod, &namespace, domain);
-        let pods = observed.pods.iter();
-        let targets: Vec<_> = pods.filter_map(|pod| Target::of(pod, host)).collect();
+        let targets = self.targets(database, observed);
         if targets.is_empty() {
             return Vec::new();
         }
@@ -224,6 +297,21 @@ impl DatabaseReconciler {
     }
 }
 
+/// What is told of a wish, and of what came of carrying it out.
+fn answered(wish: Wish, outcome: Option<Result<Announcement, String>>) -> Option<Announcement> {
+    let refusal = match (wish, outcome) {
+        (Wish::Refused(reason), _) | (_, Some(Err(reason))) => reason,
+        (_, Some(Ok(announcement))) => return Some(announcement),
+        (_, None) => return None,
+    };
+    Some(Announcement {
+        type_: EventType::Warning,
+        reason: "SwitchoverRefused".to_owned(),
+        action: "HandOver",
+        note: refusal,
+    })
+}
+
 /// Writes the status, tells what is new in it, and says when to look again.
 async fn say(database: &Database, seen: &Seen<'_>, context: &Context) -> Result<Next, Error> {
     let status = compute(database, seen, context.now());
@@ -236,5 +324,9 @@ async fn say(database: &Database, seen: &Seen<'_>, context: &Context) -> Result<
     )
     .await;
     let (amiss, well) = AGAIN;
-    Ok(Next::After(if is_ready_in(&status) { well } else { amiss }))
+    Ok(Next::After(match seen.intent {
+        Intent::CarryOut(_, decided) if decided.course != Course::Done => SOON,
+        _ if is_ready_in(&status) => well,
+        _ => amiss,
+    }))
 }

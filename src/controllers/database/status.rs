@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
 use super::decide::Intent;
@@ -11,7 +12,7 @@ use super::desired::names;
 use super::live::Live;
 use super::verdict::{self, IS_PAUSED, PAUSED, UNSUPPORTED, Verdict};
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
-use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus};
+use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, WritePause};
 use crate::controllers::common::pod::is_ready;
 use crate::runtime::conditions::{Conditions, READY, State};
 
@@ -42,6 +43,8 @@ pub struct Seen<'a> {
     pub intent: Intent<'a>,
     /// What there is since it was carried out.
     pub live: Live<'a>,
+    /// The pods of instances that are to go, and count no more.
+    pub leaving: &'a [Arc<Pod>],
     /// The cluster's DNS domain.
     pub cluster_domain: &'a str,
 }
@@ -50,7 +53,7 @@ impl Seen<'_> {
     /// How many instances there are to be.
     fn wanted(&self) -> i32 {
         match self.intent {
-            Intent::CarryOut(_, decided) => decided.replicas,
+            Intent::CarryOut(_, decided) => decided.members,
             Intent::Pause(database) => database.instances,
             Intent::Refuse(_) => self.live.replicas().unwrap_or(0),
         }
@@ -105,12 +108,18 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
         version: primary
             .and_then(|primary| primary.version.clone())
             .or_else(|| before.version.clone()),
-        replicas: i32::try_from(live.pods.len()).unwrap_or(i32::MAX),
+        replicas: i32::try_from(live.pods.len() + seen.leaving.len()).unwrap_or(i32::MAX),
         ready_replicas: i32::try_from(live.ready()).unwrap_or(i32::MAX),
         primary: live.lease.leader().map(str::to_owned),
         timeline: live.lease.timeline.or(before.timeline),
         system_identifier: system_identifier(before, seen),
-        instances: live.pods.iter().map(|pod| instance(live, pod)).collect(),
+        instances: live
+            .pods
+            .iter()
+            .chain(seen.leaving)
+            .map(|pod| instance(live, pod))
+            .collect(),
+        last_write_pause: last_write_pause(before, live),
         error,
         conditions: conditions.finish(),
     }
@@ -220,6 +229,18 @@ fn degraded(conditions: &mut Conditions, before: &DatabaseStatus) {
         Some((State::False, why)) => conditions.set(DEGRADED, State::True, &why.reason, why.message),
         Some((_, why)) => conditions.set(DEGRADED, State::Unknown, &why.reason, why.message),
     }
+}
+
+/// The latest of which an instance tells, or that was known before.
+fn last_write_pause(before: &DatabaseStatus, live: &Live<'_>) -> Option<WritePause> {
+    let told = live.reports().filter_map(|(_, report)| report.pause);
+    let told = told.map(|pause| WritePause {
+        milliseconds: i64::try_from(pause.milliseconds).unwrap_or(i64::MAX),
+        // As the API server keeps times.
+        ended_at: Time(pause.ended.round(Unit::Second).unwrap_or(pause.ended)),
+    });
+    let known = before.last_write_pause.clone();
+    told.chain(known).max_by_key(|pause| pause.ended_at.clone())
 }
 
 /// Once known it stays, whatever instances say: they serve nothing else.

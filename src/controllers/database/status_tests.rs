@@ -1,192 +1,23 @@
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::database::ValidDatabase;
-use crate::api::database::agent::Standby;
-use crate::api::database::validate;
-use crate::controllers::database::decide::decide;
-use crate::controllers::database::desired::Decided;
+use crate::api::database::agent::State as Doing;
 use crate::controllers::database::error::Error;
-use crate::controllers::database::instances::Asked;
 use crate::controllers::database::lease::Held;
-use crate::controllers::database::observe::Observed;
-use crate::controllers::database::testing::{at, children, database, valid};
-use crate::controllers::database::volumes::Volumes;
+use crate::controllers::database::scene::{Scene, pod};
+use crate::controllers::database::testing::{at, valid};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::key::ObjectKey;
 
-/// Three instances, of which orders-0 leads.
-struct Scene {
-    database: Database,
-    pods: Vec<Arc<Pod>>,
-    lease: Held,
-    asked: Vec<Asked>,
-    asks: bool,
-    volumes: Volumes,
-    failure: Option<Error>,
-}
-
-fn pod(name: &str, ready: bool, role: Option<&str>) -> Arc<Pod> {
-    let pod = json!({
-        "metadata": {"name": name, "labels": {ROLE_LABEL: role, "controller-revision-hash": "new"}},
-        "status": {
-            "phase": "Running", "podIP": "10.0.0.1",
-            "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
-        },
+fn growing() -> Arc<PersistentVolumeClaim> {
+    let claim = json!({
+        "metadata": {"name": "data-orders-0"},
+        "spec": {"resources": {"requests": {"storage": "20Gi"}}},
+        "status": {"phase": "Bound", "capacity": {"storage": "10Gi"}},
     });
-    let mut pod = pod;
-    if role.is_none() {
-        pod["metadata"]["labels"]
-            .as_object_mut()
-            .unwrap()
-            .remove(ROLE_LABEL);
-    }
-    Arc::new(serde_json::from_value(pod).unwrap())
-}
-
-fn standby(name: &str, state: &str) -> Standby {
-    Standby {
-        name: name.into(),
-        state: state.into(),
-        ..Standby::default()
-    }
-}
-
-fn report(ordinal: usize) -> Report {
-    let name = format!("orders-{ordinal}");
-    let common = Report {
-        identity: format!("uid-{ordinal}"),
-        name,
-        timeline: Some(2),
-        system_identifier: Some("7".into()),
-        received: Some(Lsn(0x300_0000)),
-        replayed: Some(Lsn(0x300_0000)),
-        version: Some("17.6".into()),
-        settings: Some("hash".into()),
-        ..Report::default()
-    };
-    if ordinal > 0 {
-        return Report {
-            role: Role::Replica,
-            state: Doing::Streaming,
-            streaming: true,
-            ..common
-        };
-    }
-    Report {
-        role: Role::Primary,
-        state: Doing::Leading,
-        wrote_ms: Some(800),
-        standbys: vec![standby("orders-1", "streaming"), standby("orders-2", "streaming")],
-        ..common
-    }
-}
-
-impl Scene {
-    fn well() -> Self {
-        let role = |ordinal| if ordinal == 0 { "primary" } else { "replica" };
-        let asked = |ordinal| Asked {
-            pod: format!("orders-{ordinal}"),
-            answer: Ok(report(ordinal)),
-        };
-        Self {
-            database: database("orders", json!({"size": "large"})),
-            pods: (0..3)
-                .map(|i| pod(&format!("orders-{i}"), true, Some(role(i))))
-                .collect(),
-            lease: Held {
-                holder: Some("uid-0".into()),
-                primary: Some("orders-0".into()),
-                system_identifier: Some("7".into()),
-                timeline: Some(2),
-            },
-            asked: (0..3).map(asked).collect(),
-            asks: true,
-            volumes: Volumes::default(),
-            failure: None,
-        }
-    }
-
-    /// The same with another spec.
-    fn of(spec: Value) -> Self {
-        let mut whole = json!({"size": "large"});
-        whole
-            .as_object_mut()
-            .unwrap()
-            .extend(spec.as_object().unwrap().clone());
-        Self {
-            database: database("orders", whole),
-            ..Self::well()
-        }
-    }
-
-    /// The same once it was said to be so.
-    fn known(mut self) -> Self {
-        let status = Self::well().status();
-        self.database.status = Some(status);
-        self
-    }
-
-    fn change(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    fn report(&mut self, ordinal: usize) -> &mut Report {
-        self.asked[ordinal].answer.as_mut().unwrap()
-    }
-
-    fn status(&self) -> DatabaseStatus {
-        let valid: Result<ValidDatabase, _> = validate(&self.database);
-        let original = database("orders", json!({"size": "large"}));
-        let observed: Observed = children(&original);
-        let decided: Option<Decided> = valid
-            .as_ref()
-            .ok()
-            .map(|valid| decide(valid, &observed, self.database.status.as_ref()));
-        let intent = match (&valid, &decided) {
-            (Err(problems), _) => Intent::Refuse(problems),
-            (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
-            (Ok(valid), _) => Intent::Pause(valid),
-        };
-        let mut set = (*observed.stateful_sets[0]).clone();
-        set.status = serde_json::from_value(json!({"replicas": 3, "updateRevision": "new"})).unwrap();
-        let seen = Seen {
-            intent,
-            live: Live {
-                stateful_set: Some(&set),
-                pods: &self.pods,
-                lease: &self.lease,
-                asked: &self.asked,
-                asks: self.asks,
-                settings: Some("hash"),
-                volumes: &self.volumes,
-                failure: self.failure.as_ref(),
-            },
-            cluster_domain: "cluster.local",
-        };
-        compute(&self.database, &seen, at(60))
-    }
-
-    fn said(&self, type_: &str) -> (String, String, String) {
-        let status = self.status();
-        let condition = status
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == type_);
-        let condition = condition.unwrap_or_else(|| panic!("{type_} is not said"));
-        (
-            condition.status.clone(),
-            condition.reason.clone(),
-            condition.message.clone(),
-        )
-    }
-
-    fn is(&self, type_: &str) -> (String, String) {
-        let (status, reason, _) = self.said(type_);
-        (status, reason)
-    }
+    Arc::new(serde_json::from_value(claim).unwrap())
 }
 
 fn is(status: &str, reason: &str) -> (String, String) {
@@ -267,7 +98,7 @@ fn replication_is_healthy_only_if_every_replica_streams(
 #[test]
 fn a_single_instance_needs_no_replica() {
     let single = Scene::well().change(|scene| {
-        scene.database = database("orders", json!({"size": "small", "paused": true}));
+        scene.database = Scene::of(json!({"size": "small", "paused": true})).database;
         scene.pods.truncate(1);
         scene.asked.truncate(1);
         scene.report(0).standbys.clear();
@@ -284,15 +115,16 @@ fn a_single_instance_needs_no_replica() {
 #[case::loading(json!({}), |scene: &mut Scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
 #[case::unsupported(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
 #[case::unsupported_and_loading(json!({"users": [{"name": "app"}]}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
-#[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
-#[case::volumes_grow(json!({"storage": {"size": "20Gi"}}), |_: &mut Scene| {}, "False", "Resizing", "True")]
+#[case::volumes_grow(json!({"storage": {"size": "20Gi"}}), |scene: &mut Scene| scene.volumes.claims = vec![growing()], "False", "Resizing", "True")]
 #[case::volumes_do_not(json!({"storage": {"size": "20Gi"}}), |scene: &mut Scene| scene.volumes.refused = Some("no".into()), "False", "VolumesNotGrown", "True")]
-#[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RestartPending", "True")]
-#[case::outdated(json!({}), |scene: &mut Scene| {
+#[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
+#[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RollingOut", "True")]
+#[case::other_pods(json!({"resources": {"limits": {"memory": "4Gi"}}}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
+#[case::of_an_earlier_operator(json!({}), |scene: &mut Scene| {
     let mut pod = (*scene.pods[1]).clone();
     pod.metadata.labels.as_mut().unwrap().insert("controller-revision-hash".into(), "old".into());
     scene.pods[1] = Arc::new(pod);
-}, "False", "RestartPending", "True")]
+}, "True", "Applied", "True")]
 #[case::not_known(json!({}), |scene: &mut Scene| scene.asked[2].answer = Err("no route".into()), "Unknown", "InstancesUnreachable", "Unknown")]
 #[case::blocked(json!({}), |scene: &mut Scene| scene.failure = Some(Error::Apply(ApplyError::NotOurs {
     kind: "Secret".into(), key: ObjectKey::namespaced("shop", "orders"), owner: "nobody known".into(),

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::Settings;
 use super::certificates::{INSTANCE, dns_names, operator};
 use super::decide::decide;
-use super::desired::{Owner, build};
+use super::desired::{Decided, Owner, build};
+use super::live::Ground;
 use super::observe::Observed;
 use crate::api::database::v1::Database;
 use crate::api::database::{ValidDatabase, validate};
@@ -51,13 +52,20 @@ pub fn settings() -> Settings {
 /// What the StatefulSet's and the settings' part of the children is once they are made.
 pub fn children(database: &Database) -> Observed {
     let valid = valid(database);
-    let decided = decide(&valid, &Observed::default(), None);
-    let resources = build(&owner_of(database, &valid), &settings(), &decided).expect("settings are JSON");
+    let resources =
+        build(&owner_of(database, &valid), &settings(), &decided(&valid)).expect("settings are JSON");
     Observed {
         stateful_sets: vec![Arc::new(resources.stateful_set)],
         config_maps: vec![Arc::new(resources.settings)],
         ..Observed::default()
     }
+}
+
+/// What is decided of a new one.
+pub fn decided(database: &ValidDatabase) -> Decided {
+    let nothing = Ground::default();
+    let live = nothing.live(&[], &[], true);
+    decide(database, &Observed::default(), None, &live, at(0))
 }
 
 pub fn at(second: i64) -> Timestamp {

@@ -1,22 +1,15 @@
 //! What a spec asks for and this version does not do yet: told by name, never passed over. Pure.
 
-use super::desired::Decided;
 use crate::api::database::ValidDatabase;
 use crate::api::database::agent::Report;
 
 /// Each field with what becomes of it, in the order of the fields.
-pub fn unsupported(database: &ValidDatabase, decided: &Decided, primary: Option<&Report>) -> Vec<String> {
+pub fn unsupported(database: &ValidDatabase, primary: Option<&Report>) -> Vec<String> {
     let mut found = Vec::new();
     let runs = primary.and_then(|report| report.version.as_deref());
     if let Some(runs) = runs.filter(|runs| database.version.contains('.') && *runs != database.version) {
         found.push(format!(
             "spec.version: PostgreSQL {runs} runs, since that is in the image"
-        ));
-    }
-    if decided.replicas > database.instances {
-        let there = decided.replicas;
-        found.push(format!(
-            "spec.instances: there are {there}, and none of them is taken away yet"
         ));
     }
     if !database.users.is_empty() {
@@ -47,8 +40,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controllers::database::decide::decide;
-    use crate::controllers::database::testing::{children, database, valid};
+    use crate::controllers::database::testing::{database, valid};
 
     #[rstest]
     #[case::nothing(json!({}), &[])]
@@ -57,24 +49,21 @@ mod tests {
     #[case::extensions(json!({"databases": [{"name": "orders", "extensions": [{"name": "pg_trgm"}]}]}), &["spec.databases[].extensions"])]
     #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &["spec.tls.certificateSecret"])]
     #[case::volume(json!({"storage": {"size": "20Gi"}}), &[])]
-    #[case::instances(json!({"instances": 1}), &["spec.instances"])]
     #[case::minor(json!({"version": "17.4"}), &["spec.version"])]
     #[case::the_same_minor(json!({"version": "17.6"}), &[])]
     #[case::backups(json!({"backup": {"enabled": true}}), &[])]
     fn whatever_is_not_done_is_told_by_its_field(#[case] spec: Value, #[case] fields: &[&str]) {
-        let observed = children(&database("orders", json!({"instances": 3})));
         let mut asked = json!({"instances": 3});
         asked
             .as_object_mut()
             .unwrap()
             .extend(spec.as_object().unwrap().clone());
         let valid = valid(&database("orders", asked));
-        let decided = decide(&valid, &observed, None);
         let report = Report {
             version: Some("17.6".into()),
             ..Report::default()
         };
-        let found = unsupported(&valid, &decided, Some(&report));
+        let found = unsupported(&valid, Some(&report));
         let found: Vec<_> = found
             .iter()
             .map(|text| text.split(": ").next().unwrap())

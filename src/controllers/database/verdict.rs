@@ -21,6 +21,8 @@ pub const PAUSED: &str = "Paused";
 pub const IS_PAUSED: &str = "spec.paused is true: nothing is changed until it is false";
 /// What an instance says is not known.
 pub const UNREACHABLE: &str = "InstancesUnreachable";
+/// Instances are brought to where the spec has them, one by one.
+pub const ROLLING_OUT: &str = "RollingOut";
 /// What the spec asks for is not done yet by this version.
 pub const UNSUPPORTED: &str = "Unsupported";
 
@@ -151,7 +153,7 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
         return verdict(State::False, volumes::NOT_GROWN, message);
     }
-    let unsupported = unsupported(database, decided, live.primary());
+    let unsupported = unsupported(database, live.primary());
     if !unsupported.is_empty() {
         return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
     }
@@ -159,24 +161,23 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     if taken.state == State::False {
         return taken;
     }
+    if let Some(told) = decided.course.told() {
+        let pending = decided.pending.join("; ");
+        let message = format!("{told}; {pending}");
+        let message = message.trim_end_matches("; ");
+        return verdict(State::False, ROLLING_OUT, message);
+    }
     if let Some(message) = volumes::resizing(database, decided, live.volumes) {
         return verdict(State::False, volumes::RESIZING, message);
     }
     let outdated = live.outdated();
-    if !outdated.is_empty() {
+    if taken.state == State::True && !outdated.is_empty() {
         let message = format!(
-            "the pods of these instances are as an earlier spec had them until somebody deletes them: {}",
+            "{}; the pods of {} are as an earlier operator made them, and get what is new when they are made anew for another reason",
+            taken.message,
             outdated.join(", ")
         );
-        return verdict(State::False, "RestartPending", message);
-    }
-    let pending = live
-        .reports()
-        .find(|(_, report)| !report.pending_restart.is_empty());
-    if let Some((pod, report)) = pending {
-        let settings = report.pending_restart.join(", ");
-        let message = format!("these settings take effect once {pod} is started again: {settings}");
-        return verdict(State::False, "RestartPending", message);
+        return Verdict { message, ..taken };
     }
     taken
 }
@@ -238,6 +239,11 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
                 | Doing::Stopping
         )
     };
+    if let Intent::CarryOut(_, decided) = intent
+        && let Some(told) = decided.course.told()
+    {
+        return verdict(State::True, ROLLING_OUT, told);
+    }
     let moving = live.reports().find(|(_, report)| moves(report));
     if let Some((pod, report)) = moving {
         let reason = match report.state {

@@ -23,6 +23,7 @@ use super::desired::stateful_set::{DATA, Volume};
 use super::desired::{Decided, names};
 use super::error::Error;
 use super::observe::{Observed, named};
+use super::step::Course;
 use super::write::Applied;
 use crate::api::database::ValidDatabase;
 use crate::api::database::v1::Database;
@@ -65,6 +66,12 @@ pub struct Volumes {
     /// Why they may not grow.
     pub refused: Option<String>,
 }
+
+/// Before anybody has looked at them.
+pub static UNKNOWN: Volumes = Volumes {
+    claims: Vec::new(),
+    refused: None,
+};
 
 /// The claim of an instance.
 fn claim_name(database: &str, ordinal: i32) -> String {
@@ -137,20 +144,6 @@ pub fn room(database: &ValidDatabase, observed: &Observed, replicas: i32) -> u64
     capacities.fold(database.storage.bytes, u64::min)
 }
 
-/// How many instances there are where the StatefulSet that made them is gone, as it is while it is made anew: as many as there are pods, and settings for.
-/// With fewer, the next one would begin by deleting pods.
-pub fn left_behind(database: &ValidDatabase, observed: &Observed, members: Option<i32>) -> i32 {
-    if named(&observed.stateful_sets, &database.name).is_some() {
-        return 0;
-    }
-    let prefix = format!("{}-", database.name);
-    let ordinal = |pod: &Arc<Pod>| pod.name_any().strip_prefix(&prefix)?.parse().ok();
-    let ordinals = observed.pods.iter().filter_map(ordinal);
-    let pods = ordinals.map(|ordinal: i32| ordinal.saturating_add(1)).max();
-    let pods = pods.unwrap_or(0);
-    members.unwrap_or(pods).min(pods)
-}
-
 /// The pods that a StatefulSet has made, of which there is none any more, and that nobody controls. Their claims stay, whatever the spec says: nobody deletes
 /// data by guessing whose it was.
 pub fn strays<'a>(stateful_sets: &[Arc<StatefulSet>], pods: &'a [Arc<Pod>]) -> Vec<&'a Arc<Pod>> {
@@ -206,7 +199,7 @@ fn template_is_small(set: &StatefulSet, wanted: u64) -> bool {
     template.is_some_and(|template| template < wanted)
 }
 
-/// Whether there are as many instances as there should be, all of which run and belong to this very StatefulSet: then nobody misses it for a moment, and
+/// Whether there are as many instances as there should be, none of which is about to be made anew, and all of which run and belong to this very StatefulSet: then nobody misses it for a moment, and
 /// the garbage collector, which parts it from its pods and claims, has known all of them for long.
 fn is_settled(database: &ValidDatabase, decided: &Decided, observed: &Observed, set: &StatefulSet) -> bool {
     let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);
@@ -223,6 +216,7 @@ fn is_settled(database: &ValidDatabase, decided: &Decided, observed: &Observed, 
         })
     };
     is_as_wanted
+        && decided.course == Course::Done
         && set.metadata.deletion_timestamp.is_none()
         && usize::try_from(decided.replicas).is_ok_and(|count| count == observed.pods.len())
         && (0..decided.replicas).all(runs)

@@ -12,6 +12,7 @@ use super::observe::Caches;
 use super::reconcile::DatabaseReconciler;
 use super::volumes;
 use crate::api::database::v1::{Database, DatabaseStatus};
+use crate::api::database::{RESTARTED_AT, SWITCH_OVER_TO};
 use crate::controllers::common::labels::{COMPONENT, INSTANCE, MANAGED_BY, MANAGER, NAME as SOFTWARE};
 use crate::controllers::common::without_spec;
 use crate::runtime::cache::{Cache, Watch};
@@ -50,6 +51,7 @@ pub fn register(
         .when(
             predicates::generation()
                 .or(predicates::finalizers())
+                .or(Predicate::new(asks_otherwise))
                 .or(Predicate::new(status_matters)),
         )
         .owns(&caches.stateful_sets)
@@ -65,6 +67,15 @@ pub fn register(
         .watches(&caches.claims, database_of)
         .options(options);
     manager.add(controller);
+}
+
+/// Whether somebody asks for something by an annotation.
+fn asks_otherwise(old: &Database, new: &Database) -> bool {
+    let asked = |database: &Database| {
+        let of = |name: &str| database.annotations().get(name).cloned();
+        [of(RESTARTED_AT), of(SWITCH_OVER_TO)]
+    };
+    asked(old) != asked(new)
 }
 
 /// Whether a status was changed, but for how far replicas are behind: that differs each time that somebody asks, and would be asked for again at once.

@@ -15,12 +15,19 @@ use super::certificates::{self, INSTANCE};
 use super::desired::secrets::{self, Randomness, password_in};
 use super::desired::{Decided, Owner, Resources, Secrets, build, build_secrets, names};
 use super::error::Error;
+use super::lease::Held;
+use super::live::Ground;
 use super::observe::{Observed, named};
+use crate::api::database::agent::{SETTINGS, settings_hash};
 use crate::api::database::v1::Database;
 use crate::controllers::common::announce::workload_written;
+use crate::controllers::common::mark::mark;
 use crate::pki::authority::{Data, step};
 use crate::runtime::apply::{Applier, Outcome};
 use crate::runtime::events::EventType;
+
+/// The annotation of a pod that names the settings which its kubelet is to deliver.
+const TOLD: &str = "roadstead.dev/settings";
 
 /// What is known of the children after the writes, those that failed included: as they were written last, or as they were observed.
 #[derive(Default)]
@@ -35,6 +42,8 @@ pub struct Applied {
     pub certificates: Data,
     /// What is worth telling.
     pub announcements: Vec<Announcement>,
+    /// Pods were not marked that should have been.
+    pub unmarked: bool,
 }
 
 impl Applied {
@@ -50,6 +59,20 @@ impl Applied {
                 secret(&names::tls(database)),
             ),
             announcements: Vec::new(),
+            unmarked: false,
+        }
+    }
+
+    /// What it is judged by.
+    pub fn ground(&self) -> Ground {
+        let file = self
+            .settings
+            .as_ref()
+            .and_then(|told| told.data.as_ref()?.get(SETTINGS));
+        Ground {
+            stateful_set: self.stateful_set.clone(),
+            lease: self.lease.as_deref().map(Held::of).unwrap_or_default(),
+            settings: file.map(settings_hash),
         }
     }
 }
@@ -112,6 +135,9 @@ pub async fn write(
         budgets.push(name);
     }
     apply.prune(database, &observed.budgets, &budgets).await?;
+    if let Some(settings) = applied.ground().settings {
+        applied.unmarked = !mark(apply, observed.pods.iter(), TOLD, &settings).await;
+    }
     Ok(())
 }
 

@@ -1,31 +1,21 @@
 //! Writes what was planned: the one place of this controller that changes children.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use tokio::time::timeout;
-use tracing::debug;
 
 use super::announce::Announcement;
 use super::desired::Resources;
 use super::desired::names::is_proxy;
-use super::desired::unit::{KEY, Unit};
+use super::desired::unit::KEY;
 use super::observe::{Observed, named};
 use super::plan::Plan;
 use crate::api::my_proxy::MyProxy;
 use crate::controllers::common::announce::workload_written;
+use crate::controllers::common::mark::mark;
 use crate::runtime::apply::{Applier, ApplyError};
 use crate::runtime::events::EventType;
-
-/// How many pods of one proxy are marked at once.
-const AT_ONCE: usize = 8;
-
-/// How long it may take to mark them: status and Events wait for it.
-const MARKING: Duration = Duration::from_secs(5);
 
 /// What is known of the children after the writes, those that failed included.
 #[derive(Debug, Default)]
@@ -110,40 +100,8 @@ pub async fn write(
     apply.prune(proxy, live_budgets, &budgets).await?;
     apply.prune(proxy, services, [way_in]).await?;
     if let Some(unit) = &plan.active {
-        applied.unmarked = !deliver(apply, unit, pods).await;
+        let proxies = pods.iter().filter(|pod| is_proxy(&***pod));
+        applied.unmarked = !mark(apply, proxies, KEY, &unit.key()).await;
     }
     Ok(())
-}
-
-/// Marks pods with the configuration that they are to have. The kubelet looks at a pod's mounts again when the pod changes; left
-/// alone, it would take a minute or more until it sees that the ConfigMap did. So nothing is lost where it fails but time, and it takes
-/// a bounded time itself. True if all are marked.
-async fn deliver(apply: &Applier, unit: &Unit, pods: &[Arc<Pod>]) -> bool {
-    let key = unit.key();
-    let behind = pods.iter().filter(|pod| {
-        is_proxy(&***pod)
-            && pod.metadata.deletion_timestamp.is_none()
-            && pod.annotations().get(KEY) != Some(&key)
-    });
-    let key = &key;
-    let mark = |pod: &Arc<Pod>| {
-        let pod = Arc::clone(pod);
-        async move {
-            let marked = apply.annotate(pod.as_ref(), KEY, key).await;
-            if let Err(error) = &marked {
-                debug!(pod = pod.name_any(), %error, "cannot mark the pod, so its kubelet will see the new configuration in its own time");
-            }
-            marked.is_ok()
-        }
-    };
-    let marks: Vec<_> = behind.map(mark).collect();
-    let all = async {
-        let mut marks = stream::iter(marks).buffer_unordered(AT_ONCE);
-        let mut all = true;
-        while let Some(marked) = marks.next().await {
-            all &= marked;
-        }
-        all
-    };
-    timeout(MARKING, all).await.unwrap_or(false)
 }

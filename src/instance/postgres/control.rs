@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::floors::Floors;
 use super::protocol::Stored;
 
 /// Reads what `pg_controldata` prints in English; what is wrong if it is not to be trusted.
@@ -33,6 +34,7 @@ pub(super) fn parse(output: &str, standby: bool) -> Result<Stored, String> {
         timeline: checkpoint.max(recovered),
         standby,
         clean: ["shut down", "shut down in recovery"].contains(&state),
+        floors: Floors::parse(&values),
     })
 }
 
@@ -74,7 +76,8 @@ mod tests {
                 system_identifier: "7710919500921388835".to_owned(),
                 timeline,
                 standby: true,
-                clean
+                clean,
+                floors: Floors::default(),
             }
         );
     }

@@ -12,6 +12,7 @@
 //! | [`programs`] | PostgreSQL's programs that make data: initdb, pg_basebackup, pg_rewind |
 //! | [`history`] | keeps timelines that were begun elsewhere from being begun again |
 //! | [`config`] | what PostgreSQL goes by, and how it finds others ([`conninfo`]). Pure |
+//! | [`floors`] | settings of which a replica needs as much as its primary. Pure |
 //! | [`certificates`] | copies of the mounted ones, as PostgreSQL wants them |
 //! | [`postmaster`] | the server: its start, its end, and what is left of it |
 //! | [`sql`] | what is asked of it and told it |
@@ -28,6 +29,7 @@ pub mod conninfo;
 mod control;
 mod exposition;
 mod files;
+pub mod floors;
 pub mod history;
 mod holders;
 pub mod identity;

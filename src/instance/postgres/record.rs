@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::api::database::agent::Lsn;
@@ -26,6 +27,8 @@ pub struct Record {
     pub flushed: Lsn,
     /// The instance that is to take over in an orderly way, and nobody else while it can.
     pub handover: Option<String>,
+    /// Since when no write is accepted, if the last holder stopped in order.
+    pub stopped: Option<Timestamp>,
 }
 
 impl Record {

@@ -19,8 +19,8 @@ use tokio::time::{Instant, timeout};
 use super::exposition::exposition;
 use super::tls::{Caller, Tls};
 use crate::api::database::agent::{
-    FAILSAFE, Handover, INSTANCE_ROLE, LIVENESS, METRICS, OPERATOR_ROLE, Plea, READINESS, Report, STATUS,
-    SWITCHOVER,
+    FAILSAFE, Handover, INSTANCE_ROLE, LIVENESS, METRICS, OPERATOR_ROLE, Plea, READINESS, RESTART, Report,
+    Restart, STATUS, SWITCHOVER,
 };
 use crate::telemetry::metrics::CONTENT_TYPE;
 use crate::webhook::{ClientCertificate, Limits, serve_over};
@@ -79,6 +79,13 @@ pub enum Request {
         /// Where the answer goes.
         answer: oneshot::Sender<Granted>,
     },
+    /// The operator asks for a restart of PostgreSQL, since settings wait for one.
+    Restart {
+        /// What it asks.
+        restart: Restart,
+        /// Where the answer goes.
+        answer: oneshot::Sender<Granted>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -128,6 +135,7 @@ fn routes(shown: watch::Receiver<Shown>, requests: mpsc::Sender<Request>) -> Rou
         .route(STATUS, get(status))
         .route(FAILSAFE, post(failsafe))
         .route(SWITCHOVER, post(switchover))
+        .route(RESTART, post(restart))
         .with_state(Arc::new(Desk { shown, requests }))
 }
 
@@ -181,6 +189,12 @@ async fn failsafe(State(desk): Desked, request: HttpRequest) -> Response {
 
 async fn switchover(State(desk): Desked, request: HttpRequest) -> Response {
     let pass = |handover, answer| Request::Handover { handover, answer };
+    desk.ask(request, Caller::Operator, StatusCode::ACCEPTED, pass)
+        .await
+}
+
+async fn restart(State(desk): Desked, request: HttpRequest) -> Response {
+    let pass = |restart, answer| Request::Restart { restart, answer };
     desk.ask(request, Caller::Operator, StatusCode::ACCEPTED, pass)
         .await
 }

@@ -1,5 +1,6 @@
 //! What is asked of the local PostgreSQL, and told it.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', f
 /// Its version, and a row for each setting that waits for a restart, and for each that it refuses. Of one that takes effect only after a restart it says
 /// both in the same words, and says nothing more before that restart.
 const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
-    SELECT name FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
+    SELECT name, setting FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
     SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
         WHERE f.error IS NOT NULL AND s.context IS DISTINCT FROM 'postmaster' ORDER BY 1 LIMIT 20";
 
@@ -48,8 +49,8 @@ const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
 pub struct Configuration {
     /// The version of PostgreSQL, such as `17.6`.
     pub version: String,
-    /// The settings that take effect only after a restart.
-    pub pending_restart: Vec<String>,
+    /// The settings that take effect only after a restart, with what they are until then, in PostgreSQL's own unit.
+    pub pending_restart: BTreeMap<String, String>,
     /// What it refuses, and why.
     pub refused: Vec<String>,
 }
@@ -86,6 +87,18 @@ impl Local {
     pub async fn configuration(&mut self) -> Result<Configuration, SqlError> {
         let answers = self.ask(CONFIGURATION, ANSWER).await?;
         configuration(&answers).ok_or(SqlError::Odd("its configuration cannot be read"))
+    }
+
+    /// Writes once as clients do: it waits until enough replicas have it.
+    ///
+    /// # Errors
+    /// When that takes longer than a minute, or fails.
+    pub async fn write(&mut self) -> Result<(), SqlError> {
+        let statements = format!("SET synchronous_commit = on; {}", prepare::BEAT);
+        let outcome = self.ask(&statements, CHANGE).await.map(drop);
+        // Nothing else of ours is to wait for a replica.
+        self.session = None;
+        outcome
     }
 
     /// Makes it the primary. It is one once [`Self::observe`] says so.
@@ -198,7 +211,10 @@ fn configuration(answers: &[Rows]) -> Option<Configuration> {
         // `17.6 (Debian 17.6-1.pgdg13+1)`.
         version: version.split(' ').next().unwrap_or_default().to_owned(),
         refused: refused.collect(),
-        pending_restart: pending.iter().filter_map(|row| text(row, 0)).collect(),
+        pending_restart: pending
+            .iter()
+            .filter_map(|row| Some((text(row, 0)?, text(row, 1)?)))
+            .collect(),
     })
 }
 
@@ -276,12 +292,13 @@ mod tests {
     fn what_is_not_taken_is_told_with_its_reason() {
         let answers = [
             vec![row(&["17.6 (Debian 17.6-1.pgdg13+1)"])],
-            vec![row(&["max_connections"])],
+            vec![row(&["max_connections", "100"])],
             vec![row(&["work_mem", "setting could not be applied"])],
         ];
         let configuration = configuration(&answers).unwrap();
         assert_eq!(configuration.version, "17.6");
-        assert_eq!(configuration.pending_restart, ["max_connections"]);
+        let pending = [("max_connections".to_owned(), "100".to_owned())];
+        assert_eq!(configuration.pending_restart, pending.into());
         assert_eq!(configuration.refused, ["work_mem: setting could not be applied"]);
     }
 }

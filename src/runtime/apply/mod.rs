@@ -281,11 +281,17 @@ impl Applier {
         lately.contains_key(&(K::kind(&()).into_owned(), key.clone()))
     }
 
-    /// Sets one annotation of an object that another controller made for a child of ours, as a Deployment's pods are.
+    /// Sets one annotation of an object that another controller made for a child of ours, as a Deployment's pods are, or that somebody made who asks for
+    /// something by it; without a value it is taken away.
     ///
     /// # Errors
     /// [`ApplyError::Rejected`] when another object has its name: a uid cannot be changed.
-    pub async fn annotate<K: Object>(&self, live: &K, name: &str, value: &str) -> Result<(), ApplyError> {
+    pub async fn annotate<K: Object>(
+        &self,
+        live: &K,
+        name: &str,
+        value: Option<&str>,
+    ) -> Result<(), ApplyError> {
         let key = ObjectKey::of(live);
         let patch = Patch::Merge(json!({"metadata": {"uid": live.meta().uid, "annotations": {name: value}}}));
         let params = PatchParams {

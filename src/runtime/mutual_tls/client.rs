@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either, select};
 use http::{Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Empty, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -153,9 +153,41 @@ impl Client {
         path: &str,
         limit: Limit,
     ) -> Result<Answer, CallError> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| CallError::Host(host.to_owned()))?;
-        let request = Request::get(path).header(header::HOST, host).body(Empty::new());
-        let request = request.map_err(|_| CallError::Host(host.to_owned()))?;
+        let request = Request::get(path)
+            .header(header::HOST, host)
+            .body(Full::default());
+        self.call_at(address, host, request, limit).await
+    }
+
+    /// POST of JSON to `path` at an address, as [`Self::get_at`].
+    ///
+    /// # Errors
+    /// When there is no answer. One with another status than 200 is an answer.
+    pub async fn post_at(
+        &self,
+        address: SocketAddr,
+        host: &str,
+        path: &str,
+        json: Bytes,
+        limit: Limit,
+    ) -> Result<Answer, CallError> {
+        let request = Request::post(path)
+            .header(header::HOST, host)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(json));
+        self.call_at(address, host, request, limit).await
+    }
+
+    async fn call_at(
+        &self,
+        address: SocketAddr,
+        host: &str,
+        request: http::Result<Request<Full<Bytes>>>,
+        limit: Limit,
+    ) -> Result<Answer, CallError> {
+        let no_host = || CallError::Host(host.to_owned());
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| no_host())?;
+        let request = request.map_err(|_| no_host())?;
         match timeout(limit.time, self.answer_at(address, name, request, limit.size)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Late(limit.time)),
@@ -166,7 +198,7 @@ impl Client {
         &self,
         address: SocketAddr,
         name: ServerName<'static>,
-        request: Request<Empty<Bytes>>,
+        request: Request<Full<Bytes>>,
         size: usize,
     ) -> Result<Answer, CallError> {
         let unreachable = |error: &(dyn Error + 'static)| CallError::Unreachable(root_of(error));

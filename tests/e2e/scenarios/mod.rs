@@ -4,6 +4,7 @@ use crate::runner::{Scenario, scenario};
 
 mod config;
 mod database;
+mod database_changes;
 mod figures;
 mod greeter;
 mod install;
@@ -35,6 +36,8 @@ pub const ALL: &[Scenario] = &[
     scenario!(database::a_primary_cut_off_from_the_api_server_yields_and_never_two),
     scenario!(database::a_primary_cut_off_from_all_others_yields_and_never_two),
     scenario!(database::an_api_server_outage_with_all_peers_in_the_same_state_costs_no_write),
+    scenario!(database_changes::changes_reach_every_instance_with_one_short_pause_each),
+    scenario!(database_changes::fewer_instances_and_more_again_cost_nothing_that_was_acknowledged),
     scenario!(database::the_operator_being_down_changes_nothing),
     scenario!(uninstall::without_the_operator_everything_serves_and_deletions_wait_for_it),
     scenario!(install::starting_csv_and_manual_approval_wait_for_the_user),

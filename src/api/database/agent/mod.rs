@@ -6,8 +6,9 @@
 
 mod lsn;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use super::v1::Synchronous;
@@ -43,6 +44,8 @@ pub const STATUS: &str = "/status";
 pub const FAILSAFE: &str = "/failsafe";
 /// The operator alone: POST of a [`Handover`], answered with 202 once it has begun and 409 with the reason as text if it cannot.
 pub const SWITCHOVER: &str = "/switchover";
+/// The operator alone: POST of a [`Restart`], answered with 202 once it has begun and 409 with the reason as text if there is none for it.
+pub const RESTART: &str = "/restart";
 
 /// The organisational unit in the certificate of an instance.
 pub const INSTANCE_ROLE: &str = "instance";
@@ -83,6 +86,8 @@ pub struct Settings {
     pub tls_required: bool,
     /// How long things take.
     pub timing: Timing,
+    /// Instances that are about to be stopped: no commit waits for them as long as it need not.
+    pub excused: BTreeSet<String>,
 }
 
 /// An instance, which is also a pod of the StatefulSet.
@@ -202,8 +207,20 @@ pub struct Report {
     pub pending_restart: Vec<String>,
     /// Why settings were not taken, if they were not.
     pub refused: Option<String>,
-    /// For how long no write was accepted when it last became the primary in an orderly way, in milliseconds.
-    pub pause_ms: Option<u64>,
+    /// Whether one of these was lowered of which a replica must have as much as its primary: the primary is to be started again first.
+    pub lowered: bool,
+    /// The last orderly stop of a primary after which writes were accepted here.
+    pub pause: Option<Pause>,
+}
+
+/// For how long no write was accepted since a primary was stopped in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// How long, in milliseconds. Where two machines have a part in it, as their clocks have it.
+    pub milliseconds: u64,
+    /// When a write was acknowledged again.
+    pub ended: Timestamp,
 }
 
 /// A replica as its primary sees it.
@@ -239,6 +256,14 @@ pub struct Plea {
 pub struct Handover {
     /// The pod's name of the instance that is to take over; the best one if there is none.
     pub to: Option<String>,
+    /// For people.
+    pub why: String,
+}
+
+/// What the operator asks of an instance: to start PostgreSQL again, since settings wait for that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Restart {
     /// For people.
     pub why: String,
 }

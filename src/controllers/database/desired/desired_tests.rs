@@ -1,16 +1,13 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controllers::database::decide::decide;
-use crate::controllers::database::observe::Observed;
-use crate::controllers::database::testing::{database, owner_of, settings, valid};
+use crate::controllers::database::testing::{database, decided, owner_of, settings, valid};
 use crate::pki::authority::{AUTHORITY_KEY, BUNDLE, CERTIFICATE, KEY};
 
 fn build_all(spec: Value) -> Resources {
     let database = database("orders", spec);
     let valid = valid(&database);
-    let decided = decide(&valid, &Observed::default(), None);
-    build(&owner_of(&database, &valid), &settings(), &decided).unwrap()
+    build(&owner_of(&database, &valid), &settings(), &decided(&valid)).unwrap()
 }
 
 fn full() -> Value {

@@ -3,11 +3,13 @@
 pub mod access;
 pub mod disruption_budget;
 pub mod names;
-mod pod;
+pub mod pod;
 pub mod secrets;
 pub mod services;
 pub mod settings;
 pub mod stateful_set;
+
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -17,6 +19,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::Settings;
+use super::step::Course;
 use crate::api::database::ValidDatabase;
 use crate::pki::authority::Data;
 use stateful_set::Volume;
@@ -50,14 +53,22 @@ impl Owner<'_> {
 /// What is not in the spec, and decided before children are built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
-    /// How many instances there are to be: as many as there are where the spec asks for fewer.
+    /// How many instances the settings name: those that stay.
+    pub members: i32,
+    /// How many instances the StatefulSet has.
     pub replicas: i32,
+    /// Those for which no commit is to wait, since they will be stopped.
+    pub excused: BTreeSet<String>,
     /// What cannot be changed in the StatefulSet that there is.
     pub volume: Volume,
     /// What the smallest volume holds, as far as that is known, and no more than the spec says. Bytes.
     pub room: u64,
     /// PostgreSQL's identifier of the data, once it is known.
     pub system_identifier: Option<String>,
+    /// What comes next to bring the instances themselves to where the spec has them.
+    pub course: Course,
+    /// What is not there yet, in words.
+    pub pending: Vec<String>,
 }
 
 /// What is secret, made once. It cannot be printed.
@@ -103,19 +114,8 @@ pub fn build(
     settings: &Settings,
     decided: &Decided,
 ) -> Result<Resources, serde_json::Error> {
-    let Decided {
-        replicas,
-        volume,
-        room,
-        system_identifier,
-    } = decided;
-    let told = settings::settings(
-        owner.database,
-        *replicas,
-        *room,
-        system_identifier.as_deref(),
-        &settings.cluster_domain,
-    );
+    let Decided { replicas, volume, .. } = decided;
+    let told = settings::settings(owner.database, decided, &settings.cluster_domain);
     Ok(Resources {
         service_account: access::service_account(owner),
         role: access::role(owner),

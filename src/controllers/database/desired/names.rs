@@ -45,6 +45,11 @@ pub fn pod(database: &str, ordinal: i32) -> String {
     format!("{database}-{ordinal}")
 }
 
+/// Which of the instances a pod is.
+pub fn ordinal(pod: &str) -> Option<i32> {
+    pod.rsplit_once('-')?.1.parse().ok()
+}
+
 /// A Service as the whole cluster knows it.
 pub fn host(service: &str, namespace: &str, cluster_domain: &str) -> String {
     format!("{service}.{namespace}.svc.{cluster_domain}")

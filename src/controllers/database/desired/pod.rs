@@ -7,18 +7,23 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::json;
 
 use super::names::{self, CONTROL_PORT, POSTGRES_PORT};
 use super::secrets::{PASSWORD, USERNAME};
 use super::{Owner, stateful_set};
+use crate::api::database::ValidDatabase;
 use crate::api::database::agent::{
-    CONTAINER, CREDENTIALS_DIR, DATA_DIR, LIVENESS, READINESS, RUN_DIR, SETTINGS_DIR, TLS_DIR,
+    CONTAINER, CREDENTIALS_DIR, DATA_DIR, LIVENESS, READINESS, RUN_DIR, SETTINGS_DIR, TLS_DIR, settings_hash,
 };
 use crate::api::placement::AntiAffinity;
 use crate::controllers::common::pod::{
     AGENT_DIR, container_security, in_memory, install, installed, mount, pod_security, requirements, scratch,
 };
 use crate::controllers::database::Settings;
+
+/// The annotation of a pod that names what of the spec has shaped it. So a new operator, whose pods may be built otherwise, restarts no database.
+pub const SHAPE: &str = "roadstead.dev/shape";
 
 /// PostgreSQL's port by name.
 pub const POSTGRES: &str = "postgres";
@@ -38,10 +43,13 @@ const NODE: &str = "kubernetes.io/hostname";
 
 /// Builds the template.
 pub fn template(owner: &Owner<'_>, settings: &Settings) -> PodTemplateSpec {
-    let annotations = [(
-        "kubectl.kubernetes.io/default-container".to_owned(),
-        CONTAINER.to_owned(),
-    )];
+    let annotations = [
+        (
+            "kubectl.kubernetes.io/default-container".to_owned(),
+            CONTAINER.to_owned(),
+        ),
+        (SHAPE.to_owned(), shape(owner.database)),
+    ];
     PodTemplateSpec {
         metadata: Some(ObjectMeta {
             labels: Some(names::labels(owner.name())),
@@ -50,6 +58,25 @@ pub fn template(owner: &Owner<'_>, settings: &Settings) -> PodTemplateSpec {
         }),
         spec: Some(spec(owner, settings)),
     }
+}
+
+/// What names a shape of pods: all that the author says of them. What is left out leaves no trace, so that a field which is added to the kind some day
+/// changes no shape.
+pub fn shape(database: &ValidDatabase) -> String {
+    let ValidDatabase {
+        version,
+        image,
+        resources,
+        placement,
+        restarted_at,
+        ..
+    } = database;
+    let said = match image {
+        Some(image) => json!({"image": image}),
+        None => json!({"version": version}),
+    };
+    let shape = json!([said, resources, placement, restarted_at]);
+    settings_hash(shape.to_string())[..16].to_owned()
 }
 
 fn spec(owner: &Owner<'_>, settings: &Settings) -> PodSpec {
@@ -90,7 +117,7 @@ fn container(owner: &Owner<'_>, settings: &Settings) -> Container {
     };
     Container {
         name: CONTAINER.to_owned(),
-        image: Some(image.unwrap_or_else(|| settings.postgres_image(database.major))),
+        image: Some(image.unwrap_or_else(|| settings.postgres_image(database.major, &database.version))),
         command: Some(command.map(str::to_owned).to_vec()),
         env: Some(vec![
             env("POD_NAME", "metadata.name"),

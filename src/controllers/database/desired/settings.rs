@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::{Owner, names};
+use super::{Decided, Owner, names};
 use crate::api::database::ValidDatabase;
 use crate::api::database::agent::{Member, SETTINGS, Settings, Timing};
 
@@ -12,33 +12,28 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The settings of so many members, in whose volumes there is that much room at least, in bytes.
-pub fn settings(
-    database: &ValidDatabase,
-    members: i32,
-    room: u64,
-    system_identifier: Option<&str>,
-    cluster_domain: &str,
-) -> Settings {
+/// The settings of all members.
+pub fn settings(database: &ValidDatabase, decided: &Decided, cluster_domain: &str) -> Settings {
     let member = |ordinal| {
         let name = names::pod(&database.name, ordinal);
         let host = names::instance_host(&database.name, &name, &database.namespace, cluster_domain);
         Member { name, host }
     };
-    let mut parameters = by_size(database.memory(), room);
+    let mut parameters = by_size(database.memory(), decided.room);
     parameters.extend(database.parameters.clone());
     Settings {
         database: database.name.clone(),
         namespace: database.namespace.clone(),
         major: database.major,
-        members: (0..members).map(member).collect(),
+        members: (0..decided.members).map(member).collect(),
         parameters,
         synchronous: database.synchronous,
         maximum_lag: database.maximum_lag,
-        system_identifier: system_identifier.map(str::to_owned),
+        system_identifier: decided.system_identifier.clone(),
         tls: database.tls.enabled,
         tls_required: database.tls.required,
         timing: Timing::default(),
+        excused: decided.excused.clone(),
     }
 }
 

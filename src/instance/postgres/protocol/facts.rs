@@ -1,6 +1,7 @@
 //! What an instance knows of itself at one moment.
 
 use crate::api::database::agent::{Lsn, Standby};
+use crate::instance::postgres::floors::Floors;
 use crate::instance::postgres::record::Quorum;
 
 /// What there is on the volume while PostgreSQL is stopped.
@@ -28,6 +29,8 @@ pub struct Stored {
     pub standby: bool,
     /// Whether it was shut down in order.
     pub clean: bool,
+    /// What it must have at least to start as a replica.
+    pub floors: Floors,
 }
 
 /// What PostgreSQL is doing.

@@ -45,6 +45,7 @@ impl Protocol {
         match (situation.server, situation.data) {
             (Server::Stopped, data) => self.start_as_replica(record, data, situation),
             (Server::Starting | Server::Silent, _) => Command::Wait("PostgreSQL to answer".to_owned()),
+            (Server::Running(_), _) if self.restarting => Command::Stop(How::Fast),
             (Server::Running(running), _) if running.upstream.as_ref() != Some(primary) => {
                 Command::Follow(Some(primary.clone()))
             }

@@ -106,6 +106,9 @@ impl Protocol {
         if let Some(command) = self.leave(record, situation) {
             return command;
         }
+        if self.restarting {
+            return Command::Stop(How::Fast);
+        }
         let kept = self.kept_up(record, situation);
         if is_news(record, &kept) && !situation.writing {
             return self.write(Write::Renew, kept, situation.now);
@@ -228,7 +231,7 @@ impl Protocol {
         kept.system_identifier = Some(running.system_identifier.clone());
         kept.timeline = kept.timeline.max(running.timeline);
         kept.flushed = running.received;
-        kept.handover = None;
+        (kept.handover, kept.stopped) = (None, None);
         let wanted = |name: &String| {
             situation
                 .settings
@@ -278,6 +281,7 @@ impl Protocol {
             quorums: running.quorum.clone().into_iter().collect(),
             flushed: running.received,
             handover: None,
+            stopped: None,
         };
         self.write(Write::Claim, record, situation.now)
     }

@@ -188,6 +188,8 @@ pub struct Protocol {
     leaving: Option<Leaving>,
     /// PostgreSQL hung here: until then others are to take the Lease.
     shy: Moment,
+    /// PostgreSQL is to be stopped in order, and started again.
+    restarting: bool,
 }
 
 /// How long this instance may be primary.
@@ -314,6 +316,18 @@ impl Protocol {
         Ok(())
     }
 
+    /// Somebody asks to have PostgreSQL started again, here and in the role that it has.
+    ///
+    /// # Errors
+    /// For people: why not.
+    pub fn asked_to_restart(&mut self, situation: &Situation<'_>) -> Result<(), String> {
+        if !matches!(situation.server, Server::Running(_)) || situation.work.is_some() {
+            return Err(format!("PostgreSQL does not run on {}, or is busy", situation.me));
+        }
+        self.restarting = true;
+        Ok(())
+    }
+
     /// Answers a holder that cannot renew. What is granted holds for one lease duration from now on.
     ///
     /// # Errors
@@ -369,6 +383,9 @@ impl Protocol {
             self.free.get_or_insert(now);
         } else {
             self.free = None;
+        }
+        if matches!(situation.server, Server::Stopped) {
+            self.restarting = false;
         }
         let passing = match (situation.server, situation.work) {
             (_, Some(Work::Promoting)) => Some(Passing::Promoting),

@@ -61,18 +61,16 @@ impl Protocol {
     }
 
     fn wanted(&mut self, running: &Running, situation: &Situation<'_>) -> Option<Quorum> {
+        let is_member = |name: &String| {
+            let mut members = situation.settings.members.iter();
+            members.any(|member| member.name == *name)
+        };
         let streaming: BTreeSet<String> = running
             .standbys
             .iter()
             .filter(|standby| standby.state == "streaming")
             .map(|standby| standby.name.clone())
-            .filter(|name| {
-                situation
-                    .settings
-                    .members
-                    .iter()
-                    .any(|member| member.name == *name)
-            })
+            .filter(is_member)
             .collect();
         let present = running.quorum.clone().unwrap_or_default().standbys;
         self.away
@@ -88,8 +86,13 @@ impl Protocol {
         let patience = if streaming.is_empty() { STEP_DOWN } else { DROPPED };
         let missed = present
             .difference(&streaming)
-            .filter(|name| gone_for(name) <= patience);
+            .filter(|name| gone_for(name) <= patience && is_member(name));
         let mut standbys: BTreeSet<String> = streaming.iter().chain(missed).cloned().collect();
+        let excused = &situation.settings.excused;
+        let suffice = situation.settings.synchronous == Synchronous::Preferred;
+        if suffice || standbys.iter().any(|name| !excused.contains(name)) {
+            standbys.retain(|name| !excused.contains(name));
+        }
         match situation.settings.synchronous {
             Synchronous::Off => return None,
             Synchronous::Preferred => {}

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::certificates;
 use super::super::config::render;
+use super::super::floors::Floors;
 use super::super::lease::{Kind, Written, view};
 use super::super::postmaster::{Postmaster, kill_all};
 use super::super::protocol::{Command, Data, How, Server, Stored, Work, Write};
@@ -36,7 +37,11 @@ const UNREADABLE: Duration = Duration::from_secs(10);
 impl Supervisor {
     pub(super) fn take(&mut self, event: Event) {
         match event {
-            Event::Tick | Event::AskedToStop { .. } => self.prepare(),
+            Event::Tick | Event::AskedToStop { .. } => {
+                self.prepare();
+                self.resume();
+            }
+            Event::Resumed(outcome) => self.resumed(outcome),
             Event::Removed(Ok(())) => {}
             Event::Removed(Err(error)) => {
                 tracing::warn!(%error, "cannot remove data that was put aside");
@@ -97,6 +102,7 @@ impl Supervisor {
                 self.inspected(data);
             }
             Done::Checkpointed => {
+                self.note_stop();
                 if let Some(postmaster) = &self.postmaster {
                     postmaster.stop_fast();
                 }
@@ -118,6 +124,7 @@ impl Supervisor {
             Done::Promoted(Ok(())) => {
                 tracing::info!("PostgreSQL is the primary now");
                 self.upstream = None;
+                self.floors = Floors::default();
                 self.configure();
             }
             Done::Promoted(Err(error)) => tracing::error!(%error, "could not promote PostgreSQL"),
@@ -152,8 +159,17 @@ impl Supervisor {
             Command::Initialise => self.make(Work::Initialising, None),
             Command::Join(from) => self.make(Work::Joining, Some(from)),
             Command::Rewind(from) => self.make(Work::Rewinding, Some(from)),
-            Command::Lead(quorum) => self.start_postgres(None, quorum),
-            Command::Follow(upstream) if self.postmaster.is_none() => self.start_postgres(upstream, None),
+            Command::Lead(quorum) => {
+                self.floors = Floors::default();
+                self.start_postgres(None, quorum);
+            }
+            Command::Follow(upstream) if self.postmaster.is_none() => {
+                self.floors = match &self.data {
+                    Data::Present(stored) => stored.floors.clone(),
+                    _ => Floors::default(),
+                };
+                self.start_postgres(upstream, None);
+            }
             Command::Follow(upstream) => {
                 self.upstream = upstream;
                 self.configure();
@@ -169,10 +185,15 @@ impl Supervisor {
         }
     }
 
-    fn write(&mut self, why: Write, record: Record) {
+    fn write(&mut self, why: Write, mut record: Record) {
         let Some(seen) = self.seen.borrow().lease.clone() else {
             return;
         };
+        match why {
+            Write::Release => record.stopped = self.stopped,
+            Write::Claim => self.stopped = record.stopped,
+            Write::Renew => {}
+        }
         let (lease, holder) = (self.lease.clone(), self.identity.to_string());
         let timing = self.mounted.settings.timing;
         let kind = match why {
@@ -353,12 +374,10 @@ impl Supervisor {
     /// Writes PostgreSQL's files, and has it read them if they are others.
     pub(super) fn configure(&mut self) {
         let upstream = self.upstream.as_ref().and_then(|name| self.member(name));
-        let files = render(
-            &self.mounted.settings,
-            &self.options,
-            upstream,
-            self.quorum.as_ref(),
-        );
+        let mut settings = self.mounted.settings.clone();
+        let raised = self.floors.raised(&settings.parameters);
+        settings.parameters.extend(raised);
+        let files = render(&settings, &self.options, upstream, self.quorum.as_ref());
         match files.write(&self.options) {
             Ok(true) => {
                 if let Some(postmaster) = &self.postmaster {
@@ -424,6 +443,11 @@ impl Supervisor {
                 let granted = self.with(|protocol, situation| {
                     protocol.asked_to_hand_over(handover.to.as_deref(), situation)
                 });
+                let _ = answer.send(granted);
+            }
+            Request::Restart { restart, answer } => {
+                let granted = self.restart(&restart);
+                tracing::info!(why = restart.why, ?granted, "asked to start PostgreSQL again");
                 let _ = answer.send(granted);
             }
         }

@@ -3,9 +3,11 @@
 //! One loop holds all of it and waits for nothing: whatever takes time is a future beside it. So the end of a tenure is never noticed late.
 
 mod act;
+mod pause;
 mod senses;
 mod settings;
 mod show;
+mod situation;
 mod work;
 
 use std::io;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -23,20 +26,21 @@ use self::senses::{Answers, Beats, Labels, Observed, Suspect};
 use self::settings::Mounted;
 use self::work::{Tools, WorkError};
 use super::certificates;
+use super::floors::Floors;
 use super::identity::{Identity, NoRandom};
-use super::lease::{self, LeaseClient, LeaseError, Written, view};
+use super::lease::{self, LeaseClient, LeaseError, Written};
 use super::options::Options;
 use super::peers::Peers;
 use super::pods::PodClient;
 use super::postmaster::Postmaster;
 use super::programs::Programs;
-use super::protocol::{Command, Data, Peer, Protocol, Seen, Server, Situation, Work, Write};
+use super::protocol::{Command, Data, Protocol, Work, Write};
 use super::record::Quorum;
 use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
 use super::volume::{Volume, VolumeError};
-use crate::api::database::agent::{Member, Report};
+use crate::api::database::agent::{Member, Pause, Report};
 use crate::instance::orphans::reap_orphans;
 
 /// The loop turns at least so often.
@@ -226,6 +230,7 @@ enum Event {
     Wrote(Write, Instant, Result<Written, LeaseError>),
     Pleaded(Instant, bool),
     Prepared(Result<(), SqlError>),
+    Resumed(Result<(), SqlError>),
     Removed(Result<(), VolumeError>),
     AskedToStop { hurry: bool },
 }
@@ -277,6 +282,14 @@ struct Supervisor {
     prepared: Option<String>,
     /// Since when it writes on its own.
     written_from: Option<Instant>,
+    /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
+    stopped: Option<Timestamp>,
+    /// The first write since then.
+    resuming: Option<BoxFuture<'static, Result<(), SqlError>>>,
+    /// For how long there was none.
+    pause: Option<Pause>,
+    /// What PostgreSQL must have at least, as a replica.
+    floors: Floors,
     /// What PostgreSQL was configured with.
     upstream: Option<String>,
     quorum: Option<Quorum>,
@@ -351,6 +364,10 @@ impl Supervisor {
             aside: true,
             prepared: None,
             written_from: None,
+            stopped: None,
+            resuming: None,
+            pause: None,
+            floors: Floors::default(),
             upstream: None,
             quorum: None,
             said: Command::Wait(String::new()),
@@ -399,6 +416,7 @@ impl Supervisor {
                 (why, sent, outcome) = maybe(&mut self.writing) => Event::Wrote(why, sent, outcome),
                 (sent, granted) = maybe(&mut self.pleading) => Event::Pleaded(sent, granted),
                 outcome = maybe(&mut self.preparing) => Event::Prepared(outcome),
+                outcome = maybe(&mut self.resuming) => Event::Resumed(outcome),
                 outcome = maybe(&mut self.removing) => Event::Removed(outcome),
             };
             if let Event::AskedToStop { hurry } = event {
@@ -411,83 +429,6 @@ impl Supervisor {
             self.carry_out(command);
             self.tell();
         }
-    }
-
-    /// Asks the protocol something, with all that is known now.
-    fn with<T>(&mut self, ask: impl FnOnce(&mut Protocol, &Situation<'_>) -> T) -> T {
-        let mut protocol = std::mem::take(&mut self.protocol);
-        let now = Instant::now();
-        let moment = |at: Instant| at.saturating_duration_since(self.began);
-        let (server, looked) = self.server(now);
-        let lease = self.lease_seen();
-        let identity = self.identity.to_string();
-        let answers = self.answers.borrow().clone();
-        let peers = answers.into_iter().map(|(name, (report, asked))| {
-            let asked = moment(asked);
-            (name, Peer { report, asked })
-        });
-        let peers = peers.collect();
-        // Until it has what it writes to, an answer has to do.
-        let answered = || self.observed.borrow().running.as_ref().map(|(_, asked)| *asked);
-        let canary = self
-            .written_from
-            .map_or_else(answered, |from| self.beats.borrow().alive.max(Some(from)));
-        let situation = Situation {
-            now: moment(now),
-            me: &self.options.name,
-            identity: &identity,
-            settings: &self.mounted.settings,
-            lease: lease.as_ref(),
-            api: self.api.map(moment),
-            data: &self.data,
-            server: &server,
-            peers: &peers,
-            canary: canary.map(moment),
-            looked: looked.map(moment).unwrap_or_default(),
-            writing: self.writing.is_some(),
-            pleading: self.pleading.is_some(),
-            work: self.work.as_ref().map(|(work, _)| *work),
-        };
-        let outcome = ask(&mut protocol, &situation);
-        self.protocol = protocol;
-        outcome
-    }
-
-    /// What PostgreSQL is doing, and when it last said so.
-    fn server(&self, now: Instant) -> (Server, Option<Instant>) {
-        if self.postmaster.is_none() {
-            return (Server::Stopped, Some(now));
-        }
-        let observed = self.observed.borrow();
-        match &observed.running {
-            Some((running, asked)) if observed.start == self.starts => {
-                let server = if now.saturating_duration_since(*asked) > SILENT {
-                    Server::Silent
-                } else {
-                    Server::Running(running.clone())
-                };
-                (server, Some(*asked))
-            }
-            _ => (Server::Starting, None),
-        }
-    }
-
-    fn lease_seen(&self) -> Option<Seen> {
-        let seen = self.seen.borrow();
-        let view = view(seen.lease.as_ref()?);
-        // There was a record, so the database is not new: nobody begins one for want of it.
-        if view.unreadable.is_some() {
-            return None;
-        }
-        let since = seen.unchanged_since?.saturating_duration_since(self.began);
-        let ended = !view.holder.is_empty() && self.ended.borrow().as_ref() == Some(&view.holder);
-        Some(Seen {
-            holder: view.holder,
-            record: view.record,
-            transitions: view.transitions,
-            since,
-            ended,
-        })
     }
 }
 

@@ -1,9 +1,11 @@
 //! What the instance says of itself.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::floors::is_lowered;
 use super::super::lease::view;
 use super::super::protocol::{Command, Data, Server, Work};
 use super::super::server::Shown;
@@ -84,7 +86,15 @@ impl Supervisor {
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
                 let configuration = &self.observed.borrow().configuration;
-                report.pending_restart.clone_from(&configuration.pending_restart);
+                let parameters = &self.mounted.settings.parameters;
+                let pending = &configuration.pending_restart;
+                let held_up = self.floors.raised(parameters).into_keys();
+                let all: BTreeSet<String> = pending.keys().cloned().chain(held_up).collect();
+                report.pending_restart = all.into_iter().collect();
+                report.lowered = running.primary
+                    && pending
+                        .iter()
+                        .any(|(name, value)| is_lowered(name, value, parameters));
                 if report.refused.is_none() && !configuration.refused.is_empty() {
                     report.refused = Some(configuration.refused.join("; "));
                 }
@@ -98,6 +108,7 @@ impl Supervisor {
         }
         if role == Role::Primary {
             report.wrote_ms = self.beats.borrow().committed.map(ms);
+            report.pause = self.pause;
         }
         report
     }

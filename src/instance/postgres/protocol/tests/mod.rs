@@ -56,7 +56,7 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             _ => world.primary().unwrap_or(someone),
         };
         let other = world.chance.below(count) as usize;
-        match world.chance.below(11) {
+        match world.chance.below(13) {
             0 => world.kill(victim),
             1 => world.delete(victim),
             2 => world.kill_postgres(victim),
@@ -68,6 +68,8 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             // It may come back for all but one.
             8 if world.api_cut.len() == instances => world.api_cut = [victim].into(),
             8 => world.api_cut = (0..instances).collect(),
+            11 => world.restart(victim),
+            12 => world.excuse(someone),
             // A second loss would be one too many, before the first is made good and the Lease says so.
             9 if synchronous == Synchronous::Required => {
                 world.run(secs(5));
@@ -277,6 +279,59 @@ mod quorum {
             Command::Stop(How::Immediate),
             "now it hangs"
         );
+    }
+
+    #[rstest]
+    #[case::another_is_there(Synchronous::Required, &["a-1"], Some(&["a-2"][..]))]
+    #[case::nobody_else(Synchronous::Required, &["a-1", "a-2"], Some(&["a-1", "a-2"][..]))]
+    #[case::nobody_has_to_be(Synchronous::Preferred, &["a-1", "a-2"], None)]
+    fn no_commit_waits_for_whom_is_excused_as_long_as_it_need_not(
+        #[case] synchronous: Synchronous,
+        #[case] excused: &[&str],
+        #[case] waits: Option<&[&str]>,
+    ) {
+        let mut primary = Primary::new(&["a-1", "a-2"]);
+        primary.settings.synchronous = synchronous;
+        primary.settings.excused = excused.iter().map(|&name| name.to_owned()).collect();
+        let streaming = ["a-1", "a-2"];
+        primary.written(&streaming);
+        let wanted = waits.map(of);
+        assert!(primary.record.asynchronous == wanted.is_none());
+        let command = primary.step(&streaming, false);
+        if wanted == primary.running.quorum {
+            assert!(matches!(command, Command::Wait(_)), "{command:?}");
+        } else {
+            assert_eq!(command, Command::Synchronise(wanted));
+        }
+    }
+
+    #[test]
+    fn no_commit_waits_for_whom_the_settings_name_no_more() {
+        let mut primary = Primary::new(&["a-1", "a-2"]);
+        primary.settings.members.pop();
+        primary.written(&["a-1", "a-2"]);
+        assert_eq!(
+            primary.step(&["a-1", "a-2"], false),
+            Command::Synchronise(Some(of(&["a-1"])))
+        );
+        primary.running.quorum = Some(of(&["a-1"]));
+        primary.written(&["a-1", "a-2"]);
+        primary.now += secs(3);
+        assert_eq!(primary.written(&["a-1", "a-2"]), [of(&["a-1"])]);
+        assert!(!primary.record.members.contains("a-2"));
+    }
+
+    #[test]
+    fn a_primary_that_is_asked_to_starts_again_in_order_and_keeps_the_lease() {
+        let mut primary = Primary::new(&["a-1"]);
+        primary.written(&["a-1"]);
+        primary.protocol.restarting = true;
+        assert_eq!(primary.step(&["a-1"], false), Command::Stop(How::Fast));
+        primary.stopped = true;
+        assert_eq!(primary.step(&[], false), Command::Lead(Some(of(&["a-1"]))));
+        primary.stopped = false;
+        let command = primary.step(&["a-1"], false);
+        assert!(matches!(command, Command::Wait(_)), "{command:?}");
     }
 
     #[test]

@@ -57,6 +57,22 @@ impl World {
         self.say(format!("{name} is asked to hand over: {answer:?}"));
     }
 
+    pub fn restart(&mut self, index: usize) {
+        let answer = self.with(index, |protocol, situation| protocol.asked_to_restart(situation));
+        let name = self.instances[index].name.clone();
+        self.say(format!("{name} is asked to start PostgreSQL again: {answer:?}"));
+    }
+
+    /// The operator is about to stop this one, or was and is no more.
+    pub fn excuse(&mut self, index: usize) {
+        let name = self.instances[index].name.clone();
+        let excused = &mut self.settings.excused;
+        if !excused.remove(&name) {
+            *excused = [name].into();
+        }
+        self.say(format!("excused: {:?}", self.settings.excused));
+    }
+
     pub fn hang(&mut self, index: usize) {
         let name = self.instances[index].name.clone();
         self.say(format!("PostgreSQL of {name} hangs"));

@@ -3,6 +3,7 @@
 use super::super::super::{Command, Data, How, Peer, Protocol, Server, Situation, Stored, Work, Write};
 use super::{Answer, Pending, TICK, Volume, World};
 use crate::api::database::agent::{Plea, Report, State};
+use crate::instance::postgres::floors::Floors;
 use crate::instance::postgres::record::Record;
 
 impl World {
@@ -305,6 +306,7 @@ impl World {
                     timeline: 1,
                     standby: false,
                     clean: true,
+                    floors: Floors::default(),
                 };
                 self.instances[index].volume = Volume {
                     log: vec![],

@@ -1,0 +1,248 @@
+//! What is next where instances are other than the spec has them by now: replicas first, one by one, each only while all others are well; then another
+//! instance takes over, and the last one follows. Pure.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::desired::names;
+use super::desired::pod::SHAPE;
+use super::live::Live;
+use super::step::{Course, Step};
+use super::verdict;
+use crate::api::database::agent::{Report, Standby, State as Doing};
+use crate::api::database::v1::Synchronous;
+use crate::controllers::common::pod::{is_held_back, is_ready};
+use crate::runtime::conditions::State;
+
+/// A pod is made anew to end its container's back-off so seldom at most, each time.
+const ANEW: SignedDuration = SignedDuration::from_secs(60);
+
+/// What instances are to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// How many there are.
+    pub instances: i32,
+    /// How many of them are to be there in the end, those with the lowest ordinals: the others are not brought up to date.
+    pub stay: i32,
+    /// What shapes their pods.
+    pub shape: &'a str,
+    /// Whether commits wait for replicas.
+    pub synchronous: Synchronous,
+    /// Those for which no commit is to wait already.
+    pub excused: &'a BTreeSet<String>,
+}
+
+/// What is next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rollout {
+    /// What comes next.
+    pub course: Course,
+    /// Those for which no commit is to wait, since they will be stopped.
+    pub excused: BTreeSet<String>,
+    /// What is not yet as it should be, in words; empty once all is.
+    pub pending: Vec<String>,
+    /// Whether all are well, so that one may be stopped.
+    pub is_sound: bool,
+}
+
+/// An instance, and what is to be done with it.
+struct Instance<'a> {
+    name: String,
+    pod: &'a Arc<Pod>,
+    report: Option<&'a Report>,
+    /// Its pod is of an earlier shape.
+    outdated: bool,
+    /// It is to be there in the end.
+    stays: bool,
+}
+
+impl Instance<'_> {
+    fn restart(&self) -> &[String] {
+        self.report.map_or(&[], |report| &report.pending_restart)
+    }
+
+    fn is_pending(&self) -> bool {
+        self.stays && (self.outdated || !self.restart().is_empty())
+    }
+
+    fn why(&self) -> String {
+        if self.outdated {
+            "the spec asks for another pod".to_owned()
+        } else {
+            format!("{} takes effect then", self.restart().join(", "))
+        }
+    }
+
+    fn step(&self) -> Step {
+        let why = self.why();
+        if self.outdated {
+            let pod = Arc::clone(self.pod);
+            Step::Replace { pod, why }
+        } else {
+            let instance = self.name.clone();
+            Step::Restart { instance, why }
+        }
+    }
+}
+
+/// What is next, at this time.
+pub fn rollout(wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Rollout {
+    let instance = |pod| -> Instance<'_> {
+        let pod: &Arc<Pod> = pod;
+        let name = pod.name_any();
+        Instance {
+            report: live.answer(&name).and_then(|answer| answer.as_ref().ok()),
+            outdated: pod.annotations().get(SHAPE).map(String::as_str) != Some(wanted.shape),
+            stays: names::ordinal(&name).is_some_and(|ordinal| ordinal < wanted.stay),
+            name,
+            pod,
+        }
+    };
+    let instances: Vec<Instance<'_>> = live.pods.iter().map(instance).collect();
+    let pending: Vec<String> = instances
+        .iter()
+        .filter(|instance| instance.is_pending())
+        .map(|instance| format!("{}: {}", instance.name, instance.why()))
+        .collect();
+    let unsound = unsound(wanted, live);
+    let mut rollout = Rollout {
+        course: Course::Done,
+        excused: BTreeSet::new(),
+        pending,
+        is_sound: unsound.is_none(),
+    };
+    if let Some(step) = unblock(&instances, wanted, live, now) {
+        rollout.course = Course::Take(step);
+        return rollout;
+    }
+    if rollout.pending.is_empty() {
+        return rollout;
+    }
+    let leader = live.lease.leader().unwrap_or_default();
+    let replica = instances
+        .iter()
+        .rev()
+        .find(|instance| instance.name != leader && instance.is_pending());
+    // Of two instances, commits wait for the only replica: while it is stopped nobody could write.
+    if let Some(replica) = replica
+        && wanted.instances == 2
+        && wanted.synchronous == Synchronous::Preferred
+        && (unsound.is_none() || wanted.excused.contains(&replica.name))
+    {
+        rollout.excused.insert(replica.name.clone());
+    }
+    rollout.course = match (unsound, live.primary()) {
+        (Some(what), _) => Course::Wait(what),
+        (None, Some(primary)) => course(&instances, replica, primary, (wanted, leader), &rollout.excused),
+        (None, None) => Course::Wait("a primary".to_owned()),
+    };
+    rollout
+}
+
+fn course(
+    instances: &[Instance<'_>],
+    replica: Option<&Instance<'_>>,
+    primary: &Report,
+    (wanted, leader): (Wanted<'_>, &str),
+    excused: &BTreeSet<String>,
+) -> Course {
+    let Some(own) = instances.iter().find(|instance| instance.name == leader) else {
+        return Course::Wait("the primary's pod".to_owned());
+    };
+    // With less than before, it goes first; replicas take it from there.
+    if primary.lowered && !own.outdated {
+        return Course::Take(own.step());
+    }
+    if let Some(replica) = replica {
+        let waited_for = |standby: &Standby| standby.synchronous && excused.contains(&standby.name);
+        if primary.standbys.iter().any(waited_for) {
+            return Course::Wait(format!("commits to wait for {} no more", replica.name));
+        }
+        return Course::Take(replica.step());
+    }
+    if !own.is_pending() {
+        return Course::Done;
+    }
+    if wanted.instances == 1 {
+        return Course::Take(own.step());
+    }
+    let mut standbys: Vec<_> = primary
+        .standbys
+        .iter()
+        .filter(|standby| standby.state == "streaming")
+        .filter(|standby| instances.iter().any(|instance| instance.name == standby.name))
+        .collect();
+    // What commits wait for has the most.
+    standbys.sort_by_key(|standby| (!standby.synchronous, standby.name.clone()));
+    match standbys.first() {
+        Some(standby) => Course::Take(Step::HandOver {
+            from: leader.to_owned(),
+            to: standby.name.clone(),
+            why: own.why(),
+        }),
+        None => Course::Wait("a replica that can take over".to_owned()),
+    }
+}
+
+/// Pods that serve nothing are made anew whatever the others do: those that the spec wants otherwise by now, and those that the kubelet makes wait
+/// after their containers were killed.
+fn unblock(instances: &[Instance<'_>], wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Option<Step> {
+    let stays = |instance: &&Instance<'_>| instance.pod.metadata.deletion_timestamp.is_none();
+    let age = |pod: &Pod| {
+        let created = pod.metadata.creation_timestamp.as_ref();
+        created.map_or(SignedDuration::ZERO, |created| now.duration_since(created.0))
+    };
+    let mut candidates = instances.iter().filter(stays);
+    candidates.find_map(|instance| {
+        let pod = Arc::clone(instance.pod);
+        let may = wanted.instances == 1 || live.lease.leader() != Some(&instance.name);
+        if instance.outdated && !is_ready(&pod) && may && live.is_rolled_out(wanted.shape) {
+            let why = "it is not ready, and the spec asks for another one".to_owned();
+            return Some(Step::Replace { pod, why });
+        }
+        if is_held_back(&pod) && age(&pod) >= ANEW {
+            let why = "its container was killed again and again, and is held back".to_owned();
+            return Some(Step::Replace { pod, why });
+        }
+        None
+    })
+}
+
+/// What is not well, or not known: nothing is stopped before it is.
+fn unsound(wanted: Wanted<'_>, live: &Live<'_>) -> Option<String> {
+    if !live.is_rolled_out(wanted.shape) {
+        return Some("the StatefulSet to have the pods of the present spec".to_owned());
+    }
+    let pods = i32::try_from(live.pods.len()).unwrap_or(i32::MAX);
+    if pods != wanted.instances {
+        return Some(format!("{} instances to have a pod: {pods} do", wanted.instances));
+    }
+    let unwell = live.pods.iter().find(|pod| {
+        let goes = pod.metadata.deletion_timestamp.is_some();
+        goes || !is_ready(pod)
+    });
+    if let Some(pod) = unwell {
+        return Some(format!("{} to be ready", pod.name_any()));
+    }
+    let verdicts = [
+        verdict::available(live),
+        verdict::replication(live, wanted.instances),
+        verdict::taken(live),
+    ];
+    let bad = verdicts.into_iter().find(|verdict| verdict.state != State::True);
+    if let Some(bad) = bad {
+        return Some(format!("all to be well: {}", bad.message));
+    }
+    let busy = live
+        .reports()
+        .find(|(_, report)| !matches!(report.state, Doing::Leading | Doing::Streaming));
+    busy.map(|(name, report)| format!("{name} to be done with what it does: {:?}", report.state))
+}
+
+#[cfg(test)]
+#[path = "rollout_tests.rs"]
+mod tests;

@@ -1,0 +1,227 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::database::agent::Role;
+use crate::controllers::database::scene::{Scene, pod, standby};
+use crate::controllers::database::testing::at;
+
+const OTHER_POD: &str = r#"{"resources": {"limits": {"memory": "4Gi"}}}"#;
+
+fn outdated() -> Scene {
+    Scene::of(serde_json::from_str(OTHER_POD).unwrap())
+}
+
+fn anew(scene: &mut Scene, ordinal: usize) {
+    let shape = crate::controllers::database::desired::pod::shape(
+        &crate::controllers::database::testing::valid(&scene.database),
+    );
+    let mut pod = (*scene.pods[ordinal]).clone();
+    pod.annotations_mut().insert(SHAPE.to_owned(), shape);
+    scene.pods[ordinal] = Arc::new(pod);
+}
+
+/// What is next, in a word and by the instance that it is done to.
+fn next(scene: &Scene) -> (&'static str, String) {
+    match scene.decided().course {
+        Course::Done => ("done", String::new()),
+        Course::Wait(what) => ("wait", what),
+        Course::Take(Step::Replace { pod, .. }) => ("replace", pod.name_any()),
+        Course::Take(Step::HandOver { from, to, .. }) => ("hand over", format!("{from} {to}")),
+        Course::Take(Step::Restart { instance, .. }) => ("restart", instance),
+    }
+}
+
+fn is(what: &'static str, whom: &str) -> (&'static str, String) {
+    (what, whom.to_owned())
+}
+
+#[test]
+fn where_all_is_as_it_should_be_nothing_is_done() {
+    assert_eq!(next(&Scene::well()), is("done", ""));
+    assert!(Scene::well().decided().pending.is_empty());
+}
+
+#[test]
+fn replicas_are_made_anew_one_by_one_then_another_takes_over_and_the_last_one_follows() {
+    let mut scene = outdated();
+    assert_eq!(scene.decided().pending.len(), 3);
+    assert_eq!(next(&scene), is("replace", "orders-2"));
+    anew(&mut scene, 2);
+    assert_eq!(next(&scene), is("replace", "orders-1"));
+    anew(&mut scene, 1);
+    assert_eq!(next(&scene), is("hand over", "orders-0 orders-1"));
+    anew(&mut scene, 0);
+    assert_eq!(next(&scene), is("done", ""));
+}
+
+#[rstest]
+#[case::a_pod_is_missing(|scene: &mut Scene| drop(scene.pods.pop()))]
+#[case::a_replica_is_not_ready(|scene: &mut Scene| { scene.pods[1] = pod("orders-1", false, None); anew(scene, 1) })]
+#[case::a_replica_is_behind(|scene: &mut Scene| drop(scene.report(0).standbys.pop()))]
+#[case::no_writes(|scene: &mut Scene| scene.report(0).wrote_ms = None)]
+#[case::no_primary(|scene: &mut Scene| scene.lease.holder = None)]
+#[case::one_goes_by_other_settings(|scene: &mut Scene| scene.report(2).settings = None)]
+#[case::one_does_not_answer(|scene: &mut Scene| scene.asked[2].answer = Err("no route".into()))]
+#[case::one_is_busy(|scene: &mut Scene| scene.report(2).state = Doing::Stopping)]
+#[case::one_is_going(|scene: &mut Scene| {
+    let mut pod = (*scene.pods[2]).clone();
+    pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(50)));
+    scene.pods[2] = Arc::new(pod);
+})]
+fn nobody_is_stopped_while_not_all_are_well(#[case] change: fn(&mut Scene)) {
+    let scene = outdated().change(change);
+    assert_eq!(next(&scene).0, "wait", "{:?}", next(&scene));
+}
+
+#[rstest]
+#[case::it_is_not_ready(2, "orders-2")]
+#[case::nor_is_the_next(1, "orders-1")]
+fn a_replica_that_serves_nothing_is_made_anew_whatever_the_others_do(
+    #[case] ordinal: usize,
+    #[case] replaced: &str,
+) {
+    let scene = outdated().change(|scene| {
+        scene.pods[ordinal] = pod(replaced, false, None);
+        scene.lease.holder = None;
+    });
+    assert_eq!(next(&scene), is("replace", replaced));
+}
+
+#[test]
+fn a_container_that_is_held_back_after_it_was_killed_gets_another_pod_and_not_at_once() {
+    let held_back = |created: i64| {
+        Scene::well().change(|scene| {
+            let mut pod = (*scene.pods[1]).clone();
+            let status = json!({"containerStatuses": [{
+                "name": "postgres", "image": "", "imageID": "", "ready": false, "restartCount": 5,
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": {"terminated": {"exitCode": 137}},
+            }]});
+            pod.status = serde_json::from_value(status).unwrap();
+            pod.metadata.creation_timestamp =
+                Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(created)));
+            scene.pods[1] = Arc::new(pod);
+        })
+    };
+    assert_eq!(next(&held_back(0)), is("replace", "orders-1"));
+    assert_eq!(next(&held_back(30)), is("done", ""));
+}
+
+fn pends(scene: &mut Scene, ordinals: &[usize]) {
+    for ordinal in ordinals {
+        scene.report(*ordinal).pending_restart = vec!["max_connections".into()];
+    }
+}
+
+#[test]
+fn settings_that_wait_for_a_restart_get_one_replicas_first_and_the_primary_hands_over() {
+    let mut scene = Scene::well().change(|scene| pends(scene, &[0, 1, 2]));
+    assert_eq!(next(&scene), is("restart", "orders-2"));
+    scene.report(2).pending_restart.clear();
+    assert_eq!(next(&scene), is("restart", "orders-1"));
+    scene.report(1).pending_restart.clear();
+    assert_eq!(next(&scene), is("hand over", "orders-0 orders-1"));
+}
+
+#[test]
+fn what_replicas_need_as_much_of_is_lowered_on_the_primary_first() {
+    let mut scene = Scene::well().change(|scene| {
+        pends(scene, &[0, 1, 2]);
+        scene.report(0).lowered = true;
+    });
+    assert_eq!(next(&scene), is("restart", "orders-0"));
+    scene.report(0).pending_restart.clear();
+    scene.report(0).lowered = false;
+    assert_eq!(next(&scene), is("restart", "orders-2"));
+}
+
+fn with(instances: usize, spec: Value) -> Scene {
+    let mut whole = json!({"instances": instances});
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(spec.as_object().unwrap().clone());
+    Scene::of(whole).change(|scene| {
+        scene.pods.truncate(instances);
+        scene.asked.truncate(instances);
+        scene.report(0).standbys.truncate(instances - 1);
+        let count = i32::try_from(instances).unwrap();
+        (scene.there, scene.told) = (count, count);
+    })
+}
+
+#[test]
+fn a_single_instance_has_nobody_to_hand_over_to() {
+    let other: Value = serde_json::from_str(OTHER_POD).unwrap();
+    assert_eq!(next(&with(1, other)), is("replace", "orders-0"));
+    let pending = with(1, json!({})).change(|scene| pends(scene, &[0]));
+    assert_eq!(next(&pending), is("restart", "orders-0"));
+}
+
+#[test]
+fn commits_stop_waiting_for_the_only_replica_before_it_is_stopped() {
+    let other: Value = serde_json::from_str(OTHER_POD).unwrap();
+    let mut scene = with(2, other.clone());
+    scene.report(0).standbys[0].synchronous = true;
+    let decided = scene.decided();
+    assert_eq!(decided.excused, ["orders-1".to_owned()].into());
+    assert!(matches!(decided.course, Course::Wait(_)));
+
+    // The settings say so now, and not all instances go by them yet.
+    scene.excused = decided.excused.clone();
+    scene.report(0).settings = None;
+    assert_eq!(
+        (scene.decided().excused, next(&scene).0),
+        (decided.excused, "wait")
+    );
+
+    scene.report(0).settings = Some("hash".into());
+    scene.report(0).standbys[0].synchronous = false;
+    assert_eq!(next(&scene), is("replace", "orders-1"));
+
+    anew(&mut scene, 1);
+    assert!(scene.decided().excused.is_empty());
+}
+
+#[test]
+fn where_every_commit_must_wait_nobody_is_excused() {
+    let scene = with(
+        2,
+        json!({"synchronous": "required", "resources": {"limits": {"memory": "4Gi"}}}),
+    );
+    assert!(scene.decided().excused.is_empty());
+    assert_eq!(next(&scene), is("replace", "orders-1"));
+}
+
+#[test]
+fn whoever_commits_wait_for_takes_over() {
+    let scene = Scene::well().change(|scene| {
+        pends(scene, &[0]);
+        scene.report(0).standbys = vec![standby("orders-1", "streaming"), standby("orders-2", "streaming")];
+        scene.report(0).standbys[1].synchronous = true;
+    });
+    assert_eq!(next(&scene), is("hand over", "orders-0 orders-2"));
+}
+
+#[test]
+fn on_the_way_to_a_single_instance_it_is_brought_up_to_date_while_others_can_stand_in() {
+    let mut scene = Scene::of(json!({"size": "small"}));
+    assert_eq!(next(&scene), is("hand over", "orders-0 orders-1"));
+    let decided = scene.decided();
+    assert_eq!((decided.members, decided.replicas), (3, 3));
+
+    // orders-1 leads now.
+    let (first, second) = (scene.report(0).clone(), scene.report(1).clone());
+    *scene.report(1) = Report {
+        standbys: vec![standby("orders-0", "streaming"), standby("orders-2", "streaming")],
+        identity: "uid-1".into(),
+        ..first
+    };
+    *scene.report(0) = second;
+    (scene.lease.primary, scene.lease.holder) = (Some("orders-1".into()), Some("uid-1".into()));
+    assert_eq!(scene.report(1).role, Role::Primary);
+    assert_eq!(next(&scene), is("replace", "orders-0"));
+    anew(&mut scene, 0);
+    assert_eq!(next(&scene), is("hand over", "orders-1 orders-0"));
+}

@@ -1,0 +1,96 @@
+//! Another primary, as somebody asks for one by an annotation. Pure.
+
+use kube::ResourceExt;
+
+use super::live::Live;
+use super::step::Step;
+use crate::api::database::SWITCH_OVER_TO;
+use crate::api::database::v1::Database;
+
+/// What is made of such a wish.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// That instance is the primary.
+    Granted,
+    /// This is to be done for it.
+    Take(Step),
+    /// It cannot be; why, for people.
+    Refused(String),
+}
+
+/// The wish of whoever wrote the annotation; none if there is none.
+pub fn wish(database: &Database, live: &Live<'_>) -> Option<Wish> {
+    let to = database.annotations().get(SWITCH_OVER_TO)?;
+    let refused = |why: String| Some(Wish::Refused(format!("{SWITCH_OVER_TO} is \"{to}\": {why}")));
+    let (Some(leader), Some(primary)) = (live.lease.leader(), live.primary()) else {
+        return refused("no instance is the primary at present".to_owned());
+    };
+    if leader == to {
+        return Some(Wish::Granted);
+    }
+    let streams = |name: &str| {
+        let mut standbys = primary.standbys.iter();
+        standbys.any(|standby| standby.name == name && standby.state == "streaming")
+    };
+    if !streams(to) {
+        let able: Vec<String> = live.names().filter(|name| streams(name)).collect();
+        let accepted = if able.is_empty() {
+            "a replica that streams, and none does at present".to_owned()
+        } else {
+            format!("a replica that streams: {}", able.join(" or "))
+        };
+        return refused(format!("it must be {accepted}"));
+    }
+    Some(Wish::Take(Step::HandOver {
+        from: leader.to_owned(),
+        to: to.clone(),
+        why: "somebody asks for it".to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::controllers::database::scene::Scene;
+
+    fn wished(to: &str, change: fn(&mut Scene)) -> Option<Wish> {
+        let scene = Scene::well().change(change).change(|scene| {
+            let annotations = scene.database.annotations_mut();
+            annotations.insert(SWITCH_OVER_TO.to_owned(), to.to_owned());
+        });
+        scene.see(|live| wish(&scene.database, live))
+    }
+
+    #[test]
+    fn nobody_wishes_nothing_happens() {
+        let scene = Scene::well();
+        assert_eq!(scene.see(|live| wish(&scene.database, live)), None);
+    }
+
+    #[test]
+    fn a_replica_that_streams_takes_over_and_the_primary_is_it_already() {
+        let Some(Wish::Take(Step::HandOver { from, to, .. })) = wished("orders-2", |_| {}) else {
+            panic!("orders-2 streams");
+        };
+        assert_eq!((from.as_str(), to.as_str()), ("orders-0", "orders-2"));
+        assert_eq!(wished("orders-0", |_| {}), Some(Wish::Granted));
+    }
+
+    #[rstest]
+    #[case::nobody("orders-9", |_: &mut Scene| {}, "it must be a replica that streams: orders-1 or orders-2")]
+    #[case::behind("orders-2", |scene: &mut Scene| drop(scene.report(0).standbys.pop()), "streams: orders-1")]
+    #[case::all_behind("orders-2", |scene: &mut Scene| scene.report(0).standbys.clear(), "none does at present")]
+    #[case::no_primary("orders-2", |scene: &mut Scene| scene.lease.holder = None, "no instance is the primary")]
+    fn a_wish_that_cannot_be_is_refused_with_what_could(
+        #[case] to: &str,
+        #[case] change: fn(&mut Scene),
+        #[case] told: &str,
+    ) {
+        let Some(Wish::Refused(reason)) = wished(to, change) else {
+            panic!("{to} cannot take over");
+        };
+        assert!(reason.contains(told) && reason.contains(to), "{reason}");
+    }
+}

@@ -1,0 +1,71 @@
+//! Restarts that are asked for, and how long nobody could write because of one, or because of a handover.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use jiff::Timestamp;
+use tokio::time::sleep;
+
+use super::super::protocol::Server;
+use super::super::sql::{Local, SqlError};
+use super::Supervisor;
+use crate::api::database::agent::{Pause, Restart, Role};
+use tokio::time::Instant;
+
+/// A first write that failed is tried again after this time.
+const AGAIN: Duration = Duration::from_millis(200);
+
+impl Supervisor {
+    /// Has PostgreSQL started again, if it has settings that wait for that. So whoever asks twice gets one restart.
+    pub(super) fn restart(&mut self, restart: &Restart) -> Result<(), String> {
+        let report = self.shown.borrow().report.clone();
+        if report.pending_restart.is_empty() {
+            return Err(format!("no setting waits for a restart: {}", restart.why));
+        }
+        self.with(|protocol, situation| protocol.asked_to_restart(situation))
+    }
+
+    /// A primary is about to be stopped in order: from now on it accepts no write.
+    pub(super) fn note_stop(&mut self) {
+        let (server, _) = self.server(Instant::now());
+        if matches!(server, Server::Running(running) if running.primary) {
+            self.stopped = Some(Timestamp::now());
+        }
+    }
+
+    /// Writes once there is a primary again, as clients would.
+    pub(super) fn resume(&mut self) {
+        let leads = self.labels.borrow().role == Role::Primary;
+        if !leads || self.stopped.is_none() {
+            self.resuming = None;
+            return;
+        }
+        if self.resuming.is_some() {
+            return;
+        }
+        let options = self.options.clone();
+        let write = async move {
+            let outcome = Local::new(&options).write().await;
+            if outcome.is_err() {
+                sleep(AGAIN).await;
+            }
+            outcome
+        };
+        self.resuming = Some(write.boxed());
+    }
+
+    pub(super) fn resumed(&mut self, outcome: Result<(), SqlError>) {
+        match outcome {
+            Ok(()) => {
+                let Some(stopped) = self.stopped.take() else {
+                    return;
+                };
+                let ended = Timestamp::now();
+                let milliseconds = u64::try_from(ended.duration_since(stopped).as_millis()).unwrap_or(0);
+                tracing::info!(milliseconds, "writes are accepted again");
+                self.pause = Some(Pause { milliseconds, ended });
+            }
+            Err(error) => tracing::info!(%error, "no write is accepted yet"),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What is known at one moment, as the protocol wants it.
+
+use tokio::time::Instant;
+
+use super::super::lease::view;
+use super::super::protocol::{Peer, Protocol, Seen, Server, Situation};
+use super::{SILENT, Supervisor};
+
+impl Supervisor {
+    /// Asks the protocol something, with all that is known now.
+    pub(super) fn with<T>(&mut self, ask: impl FnOnce(&mut Protocol, &Situation<'_>) -> T) -> T {
+        let mut protocol = std::mem::take(&mut self.protocol);
+        let now = Instant::now();
+        let moment = |at: Instant| at.saturating_duration_since(self.began);
+        let (server, looked) = self.server(now);
+        let lease = self.lease_seen();
+        let identity = self.identity.to_string();
+        let answers = self.answers.borrow().clone();
+        let peers = answers.into_iter().map(|(name, (report, asked))| {
+            let asked = moment(asked);
+            (name, Peer { report, asked })
+        });
+        let peers = peers.collect();
+        // Until it has what it writes to, an answer has to do.
+        let answered = || self.observed.borrow().running.as_ref().map(|(_, asked)| *asked);
+        let canary = self
+            .written_from
+            .map_or_else(answered, |from| self.beats.borrow().alive.max(Some(from)));
+        let situation = Situation {
+            now: moment(now),
+            me: &self.options.name,
+            identity: &identity,
+            settings: &self.mounted.settings,
+            lease: lease.as_ref(),
+            api: self.api.map(moment),
+            data: &self.data,
+            server: &server,
+            peers: &peers,
+            canary: canary.map(moment),
+            looked: looked.map(moment).unwrap_or_default(),
+            writing: self.writing.is_some(),
+            pleading: self.pleading.is_some(),
+            work: self.work.as_ref().map(|(work, _)| *work),
+        };
+        let outcome = ask(&mut protocol, &situation);
+        self.protocol = protocol;
+        outcome
+    }
+
+    /// What PostgreSQL is doing, and when it last said so.
+    pub(super) fn server(&self, now: Instant) -> (Server, Option<Instant>) {
+        if self.postmaster.is_none() {
+            return (Server::Stopped, Some(now));
+        }
+        let observed = self.observed.borrow();
+        match &observed.running {
+            Some((running, asked)) if observed.start == self.starts => {
+                let server = if now.saturating_duration_since(*asked) > SILENT {
+                    Server::Silent
+                } else {
+                    Server::Running(running.clone())
+                };
+                (server, Some(*asked))
+            }
+            _ => (Server::Starting, None),
+        }
+    }
+
+    fn lease_seen(&self) -> Option<Seen> {
+        let seen = self.seen.borrow();
+        let view = view(seen.lease.as_ref()?);
+        // There was a record, so the database is not new: nobody begins one for want of it.
+        if view.unreadable.is_some() {
+            return None;
+        }
+        let since = seen.unchanged_since?.saturating_duration_since(self.began);
+        let ended = !view.holder.is_empty() && self.ended.borrow().as_ref() == Some(&view.holder);
+        Some(Seen {
+            holder: view.holder,
+            record: view.record,
+            transitions: view.transitions,
+            since,
+            ended,
+        })
+    }
+}
