@@ -30,7 +30,7 @@ export CLUSTER REGISTRY CONTAINER_TOOL
 
 ROADSTEAD := cargo run --quiet --
 # Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, or PostgreSQL), the upstream tools, the local cluster (e2e), or nothing
-KCM_FILES   := tests/people_apiserver.rs
+KCM_FILES   := tests/people_apiserver.rs tests/database_volumes_apiserver.rs
 API_FILES   := $(filter-out $(KCM_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs tests/ledger.rs $(wildcard tests/postgres_*.rs)
 JUDGE_FILES := tests/opm_judge.rs
 PURE_FILES  := $(filter-out $(KCM_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
@@ -42,7 +42,7 @@ require = @command -v $(firstword $(1) container-tool) >/dev/null 2>&1 || { echo
 
 ##@ See it
 .PHONY: demo down help
-demo: ## Install from a catalog, run a proxy, be upgraded under load. CLUSTER=existing REGISTRY=... uses your own cluster
+demo: ## Install from a catalog, run a proxy, be upgraded under load, lose a primary. CLUSTER=existing REGISTRY=... uses your own cluster
 	@hack/demo
 down: ## Stop the local cluster; what was built stays in the cache
 	@hack/cluster/cluster down

@@ -6,6 +6,8 @@
     reason = "a test fails by panicking"
 )]
 
+use roadstead::api::database::v1::Database;
+use roadstead::api::database::validate;
 use roadstead::olm::manifests::{Manifest, Manifests, list, name, text};
 use roadstead::olm::{Tree, csv, yaml};
 use roadstead::package;
@@ -228,6 +230,67 @@ fn every_example_is_valid_by_its_schema_and_every_kind_has_one() {
         jsonschema::validator_for(&json!({"type": "object", "properties": {"spec": {"type": "object"}}}))
             .unwrap();
     assert!(!error.is_valid(&json!({"spec": 1})), "the judge can say no");
+}
+
+/// People copy them.
+#[test]
+fn a_database_that_people_copy_is_valid_and_asks_for_nothing_that_is_not_done() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let page = read("docs/database.md");
+    let file = "examples/database/orders.yaml";
+    assert!(
+        page.contains(file) && read("README.md").contains(file),
+        "somebody finds it"
+    );
+    // And the manifests on the page itself: what begins with an apiVersion.
+    let blocks = page
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let manifests = blocks.filter(|block| block.starts_with("apiVersion:"));
+    let mut copied: Vec<(String, String)> = manifests
+        .map(|text| ("docs/database.md".to_owned(), text.to_owned()))
+        .collect();
+    assert!(!copied.is_empty());
+    copied.push((file.to_owned(), read(file)));
+    let demo = "hack/demo-database.yaml";
+    let filled = read(demo).replace("MAJOR", "17").replace("IMAGE", "postgres:17");
+    let (database, _) = filled.split_once("\n---\n").unwrap();
+    copied.push((demo.to_owned(), database.to_owned()));
+    let definition = csv::crds(&config())
+        .into_iter()
+        .find(|crd| crd["spec"]["names"]["kind"] == "Database")
+        .cloned()
+        .unwrap();
+    let versions = list(&definition, "/spec/versions");
+    for (source, text_of) in copied {
+        for manifest in yaml::parse(&source, &text_of).unwrap() {
+            let version = text(&manifest, "/apiVersion").strip_prefix("roadstead.dev/");
+            let version = versions
+                .iter()
+                .find(|of| Some(text(of, "/name")) == version)
+                .unwrap();
+            let schema = version.pointer("/schema/openAPIV3Schema").unwrap();
+            let validator = jsonschema::validator_for(schema).unwrap();
+            let problems: Vec<String> = validator
+                .iter_errors(&manifest)
+                .map(|problem| problem.to_string())
+                .collect();
+            assert_eq!(problems, Vec::<String>::new(), "{source}");
+            assert_eq!(
+                unknown_fields(&manifest, schema),
+                Vec::<String>::new(),
+                "{source}"
+            );
+            let database: Database = serde_json::from_value(manifest).unwrap();
+            let valid = validate(&database).unwrap_or_else(|problems| panic!("{source}: {problems}"));
+            assert!(
+                valid.users.is_empty() && valid.databases.len() == 1 && valid.backup_schedule.is_none(),
+                "{source}"
+            );
+        }
+    }
 }
 
 /// Fields of a value that its schema does not know, by path.

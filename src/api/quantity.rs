@@ -94,7 +94,7 @@ fn scale(suffix: &str) -> (u32, i64) {
 
 /// How many bytes a quantity is; too much to count is `u64::MAX`. None if it is no quantity, or not a whole number of bytes, as `512m`, which
 /// people write for 512Mi, is not.
-pub(super) fn bytes(text: &str) -> Option<u64> {
+pub fn bytes(text: &str) -> Option<u64> {
     let nanos = nanos(text)?;
     (nanos == u128::MAX || nanos % ONE == 0).then(|| u64::try_from(nanos / ONE).unwrap_or(u64::MAX))
 }

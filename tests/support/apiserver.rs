@@ -114,7 +114,7 @@ impl ApiServer {
         }
     }
 
-    /// Has Kubernetes' own controllers of Deployments, ReplicaSets, Jobs and disruption budgets run, and its garbage collector. This one
+    /// Has Kubernetes' own controllers of Deployments, ReplicaSets, StatefulSets, Jobs and disruption budgets run, and its garbage collector. This one
     /// looks for new kinds only twice a minute, so their definitions come first.
     ///
     /// # Panics
@@ -132,7 +132,7 @@ impl ApiServer {
                 format!("--cert-dir={}", self.folder.join("controllers").display()),
                 "--leader-elect=false".to_owned(),
                 "--use-service-account-credentials=false".to_owned(),
-                "--controllers=deployment-controller,replicaset-controller,job-controller,disruption-controller,garbage-collector-controller"
+                "--controllers=deployment-controller,replicaset-controller,statefulset-controller,job-controller,disruption-controller,garbage-collector-controller"
                     .to_owned(),
                 // All tests of a binary together ask more of them than a cluster does.
                 "--kube-api-qps=200".to_owned(),

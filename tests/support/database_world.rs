@@ -246,6 +246,7 @@ impl World {
         let mut labels = metadata.labels.unwrap();
         let role = if ordinal == 0 { "primary" } else { "replica" };
         labels.insert(ROLE_LABEL.to_owned(), role.to_owned());
+        labels.insert("statefulset.kubernetes.io/pod-name".to_owned(), name.clone());
         let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set.name_any(), "uid": set.uid(), "controller": true});
         let pod = json!({
             "metadata": {"name": name, "labels": labels, "annotations": metadata.annotations, "ownerReferences": [owner]},

@@ -72,13 +72,6 @@ pub struct ValidStorage {
     pub when_deleted: Retention,
 }
 
-impl ValidStorage {
-    /// Whether a volume of that size is as large as this one.
-    pub fn is_as_large_as(&self, size: &Quantity) -> bool {
-        quantity::bytes(&size.0) == Some(self.bytes)
-    }
-}
-
 /// A database inside the Database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidLogicalDatabase {

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
+use super::volumes;
 use crate::api::database::v1::DatabaseStatus;
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
@@ -10,13 +11,14 @@ use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 15] = [
+const BAD: [&str; 16] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
     "Blocked",
     "Refused",
     "Unsupported",
+    volumes::NOT_GROWN,
     "NoPrimary",
     "PrimaryLost",
     "PrimaryNotRunning",
@@ -37,13 +39,14 @@ const SILENT: [&str; 6] = [
     "Starting",
 ];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
-const NEWS_BY_MESSAGE: [&str; 6] = [
+const NEWS_BY_MESSAGE: [&str; 7] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
     "Refused",
     "Unsupported",
     "ContentIncomplete",
+    volumes::NOT_GROWN,
 ];
 
 /// The Events for what is new in `after`.
@@ -105,7 +108,8 @@ fn announce(condition: &Condition, begins: bool) -> Option<Announcement> {
         AVAILABLE => "Serve",
         // What is amiss with the primary was told by Available.
         REPLICATION_HEALTHY if matches!(reason, "Streaming" | "ReplicasNotStreaming") => "Replicate",
-        CONFIGURATION_APPLIED => "Configure",
+        // Progressing tells that volumes grow.
+        CONFIGURATION_APPLIED if reason != volumes::RESIZING => "Configure",
         BACKUPS_CONFIGURED => "BackUp",
         PROGRESSING if condition.status == "True" => "Progress",
         // Ready repeats another condition, unless all is well or all others are.
@@ -208,6 +212,28 @@ mod tests {
         assert!(told(Some(&lacks("spec.users[app]")), &lacks("spec.users[app]")).is_empty());
         assert_eq!(
             told(Some(&lacks("spec.users[app]")), &lacks("spec.users[b]")),
+            warning
+        );
+    }
+
+    #[test]
+    fn that_volumes_grow_is_told_once_and_that_they_do_not_is_a_warning() {
+        let (grows, refused) = (volumes::RESIZING, volumes::NOT_GROWN);
+        let both = [
+            (CONFIGURATION_APPLIED, "False", grows, "from 1Gi to 2Gi"),
+            (PROGRESSING, "True", grows, "from 1Gi to 2Gi"),
+        ];
+        let before = status("Running", None, &[]);
+        let growing = status("Running", None, &both);
+        assert_eq!(
+            told(Some(&before), &growing),
+            [(EventType::Normal, grows.to_owned())]
+        );
+        let is_refused = |why| status("Running", None, &[(CONFIGURATION_APPLIED, "False", refused, why)]);
+        let warning = [(EventType::Warning, refused.to_owned())];
+        assert_eq!(told(Some(&growing), &is_refused("the class")), warning);
+        assert_eq!(
+            told(Some(&is_refused("the class")), &is_refused("the quota")),
             warning
         );
     }

@@ -5,6 +5,7 @@ use super::announce::{Announcement, tell};
 use super::error::Error;
 use super::observe::Observed;
 use super::status::{DELETING, deleting};
+use super::volumes;
 use crate::api::database::v1::Database;
 use crate::runtime::client::is_not_found;
 use crate::runtime::events::EventType;
@@ -51,13 +52,18 @@ pub async fn clean_up(database: &Database, observed: &Observed, context: &Contex
         roles,
         role_bindings,
         service_accounts,
-        pods: _,
+        pods,
+        claims: _,
     } = observed;
     let (apply, none) = (context.apply(), [""; 0]);
     // The way in first, so that clients are refused at once and not by pods that go away.
     apply.prune(database, services, none).await?;
     apply.prune(database, budgets, none).await?;
     apply.prune(database, stateful_sets, none).await?;
+    // A StatefulSet that was about to be made anew has left them: nobody else would end them.
+    for pod in volumes::strays(stateful_sets, pods) {
+        apply.delete_stray(pod.as_ref()).await?;
+    }
     if !observed.is_stopped() {
         return Ok(Next::OnChange);
     }

@@ -10,6 +10,7 @@ use super::observe::{Observed, named};
 use super::rollout::{Rollout, Wanted, rollout};
 use super::scale::{Scale, scale, there};
 use super::step::Course;
+use super::volumes;
 use crate::api::database::ValidDatabase;
 use crate::api::database::v1::DatabaseStatus;
 use crate::api::problem::Problems;
@@ -72,6 +73,7 @@ pub fn decide(
     Decided {
         members: scale.members,
         replicas: scale.replicas,
+        room: volumes::room(database, observed, scale.replicas),
         excused,
         volume: stateful_set.and_then(Volume::of).unwrap_or(volume),
         system_identifier: known.into_iter().flatten().next(),

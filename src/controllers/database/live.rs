@@ -10,6 +10,7 @@ use super::desired::pod::SHAPE;
 use super::error::Error;
 use super::instances::Asked;
 use super::lease::Held;
+use super::volumes::{self, Volumes};
 use crate::api::database::agent::{Report, Role};
 use crate::controllers::common::pod::is_ready;
 
@@ -28,6 +29,8 @@ pub struct Live<'a> {
     pub asks: bool,
     /// The hash of the settings that instances should go by.
     pub settings: Option<&'a str>,
+    /// What has become of the volumes.
+    pub volumes: &'a Volumes,
     /// What kept a child from being written.
     pub failure: Option<&'a Error>,
 }
@@ -53,6 +56,7 @@ impl Ground {
             asked,
             asks,
             settings: self.settings.as_deref(),
+            volumes: &volumes::UNKNOWN,
             failure: None,
         }
     }

@@ -32,6 +32,7 @@ mod switchover;
 mod testing;
 mod unsupported;
 mod verdict;
+mod volumes;
 pub mod watches;
 pub mod write;
 

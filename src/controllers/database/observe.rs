@@ -1,10 +1,11 @@
 //! What there is of a database, read from the caches and nowhere else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::ResourceExt;
@@ -37,6 +38,8 @@ pub struct Caches {
     pub service_accounts: Cache<ServiceAccount>,
     /// Pods, which a database owns only through its StatefulSet.
     pub pods: Cache<Pod>,
+    /// The claims of their volumes, which nobody owns, or the StatefulSet does.
+    pub claims: Cache<PersistentVolumeClaim>,
 }
 
 /// The children of one database as the caches have them, each kind sorted by name. It cannot be printed, since it holds Secrets.
@@ -62,18 +65,24 @@ pub struct Observed {
     pub service_accounts: Vec<Arc<ServiceAccount>>,
     /// Pods with the labels of the database's instances.
     pub pods: Vec<Arc<Pod>>,
+    /// Claims with the same labels, those that are left of earlier instances included.
+    pub claims: Vec<Arc<PersistentVolumeClaim>>,
 }
 
 impl Caches {
     /// Collects the children of a database.
     pub fn observe(&self, database: &Database) -> Observed {
         let (uid, name) = (database.uid().unwrap_or_default(), database.name_any());
-        let mut pods = self.pods.in_namespace(&database.namespace().unwrap_or_default());
+        let namespace = database.namespace().unwrap_or_default();
+        let mut pods = self.pods.in_namespace(&namespace);
+        let mut claims = self.claims.in_namespace(&namespace);
         let selector = names::selector(&name);
-        pods.retain(|pod| {
+        let selects = |labels: &BTreeMap<String, String>| {
             let mut selector = selector.iter();
-            selector.all(|(label, value)| pod.labels().get(label) == Some(value))
-        });
+            selector.all(|(label, value)| labels.get(label) == Some(value))
+        };
+        pods.retain(|pod| selects(pod.labels()));
+        claims.retain(|claim| selects(claim.labels()));
         Observed {
             stateful_sets: self.stateful_sets.owned_by(&uid),
             services: self.services.owned_by(&uid),
@@ -85,6 +94,7 @@ impl Caches {
             role_bindings: self.role_bindings.owned_by(&uid),
             service_accounts: self.service_accounts.owned_by(&uid),
             pods,
+            claims,
         }
     }
 }
@@ -111,6 +121,7 @@ impl Observed {
             role_bindings,
             service_accounts,
             pods,
+            claims: _,
         } = self;
         stateful_sets.is_empty()
             && services.is_empty()

@@ -19,9 +19,10 @@ use super::holds::{Holds, under_way};
 use super::instances::{Asked, Instances, Survey, Target};
 use super::live::Live;
 use super::observe::{Caches, Observed};
-use super::status::{Seen, compute, is_ready_in};
+use super::status::{Seen, compute, is_loading_in, is_ready_in};
 use super::step::{Course, Step};
 use super::switchover::{Wish, wish};
+use super::volumes::{Growth, Volumes};
 use super::write::{Applied, write};
 use super::{FINALIZER, Settings};
 use crate::api::database::agent::settings_hash;
@@ -47,6 +48,7 @@ pub struct DatabaseReconciler {
     /// What the operator logs in with at the instances of a database.
     identities: Mutex<HashMap<ObjectKey, Issued>>,
     holds: Holds,
+    growth: Growth,
 }
 
 /// An identity, by whom and when it was issued.
@@ -81,6 +83,7 @@ impl Reconciler for DatabaseReconciler {
     fn gone(&self, key: &ObjectKey) {
         self.identities().remove(key);
         self.holds.gone(key);
+        self.growth.forget(key);
     }
 }
 
@@ -93,6 +96,7 @@ impl DatabaseReconciler {
             survey: instances.map(Survey::new),
             identities: Mutex::default(),
             holds: Holds::default(),
+            growth: Growth::default(),
         }
     }
 
@@ -113,7 +117,8 @@ impl DatabaseReconciler {
             .as_ref()
             .ok()
             .map(|valid| decide(valid, &observed, status, &live, now));
-        let outcome = match (&valid, &mut decided) {
+        let mut volumes = Volumes::default();
+        let mut outcome = match (&valid, &mut decided) {
             (Ok(valid), Some(decided)) if !valid.paused => {
                 let owner = Owner {
                     database: valid,
@@ -143,6 +148,13 @@ impl DatabaseReconciler {
             (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
             (Ok(valid), _) => Intent::Pause(valid),
         };
+        if let (Intent::CarryOut(valid, decided), Ok(())) = (intent, &outcome) {
+            let seen = (valid, decided, &observed);
+            outcome = self
+                .growth
+                .step(context.apply(), database, seen, &mut applied, &mut volumes, now)
+                .await;
+        }
         let failure = outcome.as_ref().err();
         // At once: whatever goes wrong from here on, the next reconcile finds nothing to write and so nothing to tell.
         tell(database, context, std::mem::take(&mut applied.announcements)).await;
@@ -161,6 +173,7 @@ impl DatabaseReconciler {
         let seen = Seen {
             intent,
             live: Live {
+                volumes: &volumes,
                 failure,
                 ..after.live(&pods, &asked, self.survey.is_some())
             },
@@ -254,7 +267,7 @@ impl DatabaseReconciler {
         let (amiss, well) = AGAIN;
         Ok(Next::After(match seen.intent {
             Intent::CarryOut(_, decided) if decided.course != Course::Done => SOON,
-            _ if is_ready_in(&status) => well,
+            _ if is_ready_in(&status) && !is_loading_in(&status) => well,
             _ => amiss,
         }))
     }

@@ -16,6 +16,7 @@ use super::live::Live;
 use super::observe::Observed;
 use super::status::{Seen, compute};
 use super::testing::{at, children, database, decided, owner_of, valid};
+use super::volumes::Volumes;
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, Standby, State as Doing};
 use crate::api::database::v1::{Database, DatabaseStatus};
 use crate::api::database::{ValidDatabase, validate};
@@ -27,6 +28,7 @@ pub struct Scene {
     pub lease: Held,
     pub asked: Vec<Asked>,
     pub asks: bool,
+    pub volumes: Volumes,
     pub failure: Option<Error>,
     /// How many instances the StatefulSet has, and how many the settings name.
     pub there: i32,
@@ -123,6 +125,7 @@ impl Scene {
             },
             asked: (0..3).map(asked).collect(),
             asks: true,
+            volumes: Volumes::default(),
             failure: None,
             there: 3,
             told: 3,
@@ -190,6 +193,7 @@ impl Scene {
             asked: &self.asked,
             asks: self.asks,
             settings: Some("hash"),
+            volumes: &self.volumes,
             failure: self.failure.as_ref(),
         })
     }

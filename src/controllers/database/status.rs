@@ -165,6 +165,13 @@ pub fn is_ready_in(status: &DatabaseStatus) -> bool {
     conditions.any(|condition| condition.type_ == READY && condition.status == State::True.as_str())
 }
 
+/// Whether it says that instances, or what is in them, are not yet as they were told to be.
+pub fn is_loading_in(status: &DatabaseStatus) -> bool {
+    let mut conditions = status.conditions.iter();
+    conditions
+        .any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.reason == verdict::LOADING)
+}
+
 /// Whether it has served before, and this condition says that it does not now.
 pub fn is_degraded(status: &DatabaseStatus, type_: &str) -> bool {
     let is = |wanted: &str, state: State| {

@@ -1,3 +1,4 @@
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -9,6 +10,15 @@ use crate::controllers::database::scene::{Scene, pod};
 use crate::controllers::database::testing::{at, valid};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::key::ObjectKey;
+
+fn growing() -> Arc<PersistentVolumeClaim> {
+    let claim = json!({
+        "metadata": {"name": "data-orders-0"},
+        "spec": {"resources": {"requests": {"storage": "20Gi"}}},
+        "status": {"phase": "Bound", "capacity": {"storage": "10Gi"}},
+    });
+    Arc::new(serde_json::from_value(claim).unwrap())
+}
 
 fn is(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
@@ -123,6 +133,8 @@ fn a_single_instance_needs_no_replica() {
     scene.report(0).made = None;
 }, "False", "Loading", "True")]
 #[case::nobody_leads(json!({}), |scene: &mut Scene| scene.lease.holder = None, "Unknown", "Waiting", "False")]
+#[case::volumes_grow(json!({"storage": {"size": "20Gi"}}), |scene: &mut Scene| scene.volumes.claims = vec![growing()], "False", "Resizing", "True")]
+#[case::volumes_do_not(json!({"storage": {"size": "20Gi"}}), |scene: &mut Scene| scene.volumes.refused = Some("no".into()), "False", "VolumesNotGrown", "True")]
 #[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
 #[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RollingOut", "True")]
 #[case::other_pods(json!({"resources": {"limits": {"memory": "4Gi"}}}), |_: &mut Scene| {}, "False", "RollingOut", "True")]

@@ -1,21 +1,16 @@
 //! What a spec asks for and this version does not do yet: told by name, never passed over. Pure.
 
-use super::desired::Decided;
 use crate::api::database::ValidDatabase;
 use crate::api::database::agent::Report;
 
 /// Each field with what becomes of it, in the order of the fields.
-pub fn unsupported(database: &ValidDatabase, decided: &Decided, primary: Option<&Report>) -> Vec<String> {
+pub fn unsupported(database: &ValidDatabase, primary: Option<&Report>) -> Vec<String> {
     let mut found = Vec::new();
     let runs = primary.and_then(|report| report.version.as_deref());
     if let Some(runs) = runs.filter(|runs| database.version.contains('.') && *runs != database.version) {
         found.push(format!(
             "spec.version: PostgreSQL {runs} runs, since that is in the image"
         ));
-    }
-    if !database.storage.is_as_large_as(&decided.volume.size) {
-        let size = &decided.volume.size.0;
-        found.push(format!("spec.storage.size: volumes stay at {size} for now"));
     }
     if database.tls.certificate_secret.is_some() {
         found.push("spec.tls.certificateSecret: the operator's own certificate is shown for now".to_owned());
@@ -29,17 +24,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controllers::database::desired::stateful_set::Volume;
-    use crate::controllers::database::testing::{database, decided, valid};
-    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+    use crate::controllers::database::testing::{database, valid};
 
     #[rstest]
     #[case::nothing(json!({}), &[])]
     #[case::users(json!({"users": [{"name": "app"}]}), &[])]
     #[case::databases(json!({"databases": [{"name": "orders", "extensions": [{"name": "pg_trgm"}]}, {"name": "more"}]}), &[])]
     #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &["spec.tls.certificateSecret"])]
-    #[case::volume(json!({"storage": {"size": "20Gi"}}), &["spec.storage.size"])]
-    #[case::the_same_volume(json!({"storage": {"size": "10240Mi"}}), &[])]
+    #[case::volume(json!({"storage": {"size": "20Gi"}}), &[])]
     #[case::minor(json!({"version": "17.4"}), &["spec.version"])]
     #[case::the_same_minor(json!({"version": "17.6"}), &[])]
     #[case::backups(json!({"backup": {"enabled": true}}), &[])]
@@ -50,18 +42,11 @@ mod tests {
             .unwrap()
             .extend(spec.as_object().unwrap().clone());
         let valid = valid(&database("orders", asked));
-        let decided = Decided {
-            volume: Volume {
-                size: Quantity("10Gi".into()),
-                class: None,
-            },
-            ..decided(&valid)
-        };
         let report = Report {
             version: Some("17.6".into()),
             ..Report::default()
         };
-        let found = unsupported(&valid, &decided, Some(&report));
+        let found = unsupported(&valid, Some(&report));
         let found: Vec<_> = found
             .iter()
             .map(|text| text.split(": ").next().unwrap())

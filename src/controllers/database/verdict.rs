@@ -7,6 +7,7 @@ use super::decide::Intent;
 use super::error::Error;
 use super::live::{Live, waiting};
 use super::unsupported::unsupported;
+use super::volumes;
 use crate::api::database::agent::{Report, State as Doing};
 use crate::controllers::common::pod::is_ready;
 use crate::runtime::apply::ApplyError;
@@ -20,6 +21,8 @@ pub const PAUSED: &str = "Paused";
 pub const IS_PAUSED: &str = "spec.paused is true: nothing is changed until it is false";
 /// What an instance says is not known.
 pub const UNREACHABLE: &str = "InstancesUnreachable";
+/// Instances have not taken yet what they were told.
+pub const LOADING: &str = "Loading";
 /// Instances are brought to where the spec has them, one by one.
 pub const ROLLING_OUT: &str = "RollingOut";
 /// What the spec asks for is not done yet by this version.
@@ -155,7 +158,10 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     if let Some(unmade) = unmade(live) {
         return unmade;
     }
-    let unsupported = unsupported(database, decided, live.primary());
+    if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
+        return verdict(State::False, volumes::NOT_GROWN, message);
+    }
+    let unsupported = unsupported(database, live.primary());
     if !unsupported.is_empty() {
         return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
     }
@@ -168,6 +174,9 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         let message = format!("{told}; {pending}");
         let message = message.trim_end_matches("; ");
         return verdict(State::False, ROLLING_OUT, message);
+    }
+    if let Some(message) = volumes::resizing(database, decided, live.volumes) {
+        return verdict(State::False, volumes::RESIZING, message);
     }
     if taken.state == State::True
         && let Some(not_yet) = content_made(live)
@@ -200,7 +209,7 @@ fn content_made(live: &Live<'_>) -> Option<Verdict> {
     };
     let is_made = live.settings.is_some() && primary.made.as_deref() == live.settings;
     let message = "the primary has not made all users, databases and extensions yet";
-    (!is_made).then(|| verdict(State::False, "Loading", message))
+    (!is_made).then(|| verdict(State::False, LOADING, message))
 }
 
 /// Whether every instance says that it goes by the present settings.
@@ -228,7 +237,7 @@ pub fn taken(live: &Live<'_>) -> Verdict {
                 "{} of {pods} instances go by the present settings",
                 known - behind
             );
-            verdict(State::False, "Loading", message)
+            verdict(State::False, LOADING, message)
         }
         Some((pod, error)) => verdict(State::Unknown, UNREACHABLE, unreachable(pod, error)),
         None if known == 0 || known < pods => {
@@ -241,11 +250,11 @@ pub fn taken(live: &Live<'_>) -> Verdict {
 
 /// Whether something is under way, and what.
 pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict {
-    match intent {
+    let (database, decided) = match intent {
         Intent::Pause(_) => return verdict(State::False, PAUSED, IS_PAUSED),
         Intent::Refuse(_) => return verdict(State::False, "InvalidSpec", "the spec has to be mended first"),
-        Intent::CarryOut(..) => {}
-    }
+        Intent::CarryOut(database, decided) => (database, decided),
+    };
     if let Some(failure) = live.failure {
         return verdict(State::False, reason_of(failure), failure.to_string());
     }
@@ -288,8 +297,11 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
         return verdict(State::True, "Starting", message);
     }
     let taken = taken(live);
-    if taken.reason == "Loading" {
+    if taken.reason == LOADING {
         return verdict(State::True, taken.reason, taken.message);
+    }
+    if let Some(message) = volumes::resizing(database, decided, live.volumes) {
+        return verdict(State::True, volumes::RESIZING, message);
     }
     verdict(State::False, "Complete", "nothing is under way")
 }

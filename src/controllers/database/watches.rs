@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::Settings;
@@ -11,6 +10,7 @@ use super::instances::Instances;
 use super::lease;
 use super::observe::Caches;
 use super::reconcile::DatabaseReconciler;
+use super::volumes;
 use crate::api::database::v1::{Database, DatabaseStatus};
 use crate::api::database::{RESTARTED_AT, SWITCH_OVER_TO};
 use crate::controllers::common::labels::{COMPONENT, INSTANCE, MANAGED_BY, MANAGER, NAME as SOFTWARE};
@@ -44,6 +44,7 @@ pub fn register(
         role_bindings: manager.cache(children()),
         service_accounts: manager.cache(children()),
         pods: manager.trimmed_cache(children(), without_spec),
+        claims: manager.trimmed_cache(children(), volumes::trim),
     };
     let reconciler = DatabaseReconciler::new(caches.clone(), settings, instances);
     let controller = Controller::new(NAME, &databases, reconciler)
@@ -62,7 +63,8 @@ pub fn register(
         .owns(&caches.roles)
         .owns(&caches.role_bindings)
         .owns(&caches.service_accounts)
-        .watches(&caches.pods, database_of_pod)
+        .watches(&caches.pods, database_of)
+        .watches(&caches.claims, database_of)
         .options(options);
     manager.add(controller);
 }
@@ -89,14 +91,14 @@ fn status_matters(old: &Database, new: &Database) -> bool {
     without_lag(old) != without_lag(new)
 }
 
-/// A pod's owner is a StatefulSet; its labels name the database.
-fn database_of_pod(pod: &Pod) -> Vec<ObjectKey> {
-    let label = |label: &str| pod.labels().get(label).map(String::as_str);
+/// The owner of a pod is a StatefulSet, and that of a claim nobody, often; their labels name the database.
+fn database_of<K: ResourceExt>(object: &K) -> Vec<ObjectKey> {
+    let label = |label: &str| object.labels().get(label).map(String::as_str);
     let is_instance = label(SOFTWARE) == Some(POSTGRESQL) && label(COMPONENT) == Some(DATABASE);
     label(INSTANCE)
         .filter(|_| is_instance)
         .map(|name| ObjectKey {
-            namespace: pod.namespace(),
+            namespace: object.namespace(),
             name: name.to_owned(),
         })
         .into_iter()
@@ -105,6 +107,8 @@ fn database_of_pod(pod: &Pod) -> Vec<ObjectKey> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
     use super::*;
     use crate::api::database::v1::InstanceStatus;
     use crate::controllers::common::labels::labels;
@@ -114,10 +118,10 @@ mod tests {
         let mut pod = Pod::default();
         pod.metadata.namespace = Some("shop".into());
         pod.metadata.labels = Some(labels(POSTGRESQL, "orders", DATABASE));
-        assert_eq!(database_of_pod(&pod), [ObjectKey::namespaced("shop", "orders")]);
+        assert_eq!(database_of(&pod), [ObjectKey::namespaced("shop", "orders")]);
         for (software, component) in [("nginx", "proxy"), (POSTGRESQL, "backup")] {
             pod.metadata.labels = Some(labels(software, "orders", component));
-            assert_eq!(database_of_pod(&pod), []);
+            assert_eq!(database_of(&pod), []);
         }
     }
 

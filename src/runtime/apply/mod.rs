@@ -5,6 +5,7 @@
 //! (so nobody changed or removed it). Otherwise it is applied with force, under the manager's field manager.
 
 mod covers;
+mod dependents;
 mod diff;
 mod error;
 mod quantity;
@@ -310,11 +311,14 @@ impl Applier {
     /// # Errors
     /// [`ApplyError::NotOurs`] when `owner` does not control it; [`ApplyError::Conflict`] when it has changed, or another one has its name.
     pub async fn delete<P: Object, K: Object>(&self, owner: &P, live: &K) -> Result<bool, ApplyError> {
-        let key = ObjectKey::of(live);
-        let meta = live.meta();
         if !controls(owner, live) {
-            return Err(not_ours(live, &key));
+            return Err(not_ours(live, &ObjectKey::of(live)));
         }
+        self.remove(live, DeleteParams::background()).await
+    }
+
+    async fn remove<K: Object>(&self, live: &K, params: DeleteParams) -> Result<bool, ApplyError> {
+        let (key, meta) = (ObjectKey::of(live), live.meta());
         if meta.deletion_timestamp.is_some() {
             return Ok(false);
         }
@@ -322,7 +326,7 @@ impl Applier {
             resource_version: meta.resource_version.clone(),
             uid: meta.uid.clone(),
         };
-        let params = DeleteParams::background().preconditions(preconditions);
+        let params = params.preconditions(preconditions);
         let deleted = rest::delete::<K>(&self.client, &key, &params).await;
         let deleted = deleted.map_err(|error| ApplyError::from_api(&K::kind(&()), &key, error))?;
         info!(kind = %K::kind(&()), object = %key, deleted, "deleted");

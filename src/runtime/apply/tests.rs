@@ -203,3 +203,83 @@ async fn while_somebody_holds_the_earlier_one_its_refusal_is_what_is_told() {
         "{outcome:?}"
     );
 }
+
+/// One of nobody's, as it is known.
+fn known(owner: Option<&str>) -> ConfigMap {
+    let mut live = config_map(owner);
+    live.metadata.uid = Some("this".into());
+    live.metadata.resource_version = Some("7".into());
+    live
+}
+
+#[tokio::test]
+async fn what_another_made_for_a_child_is_amended_as_it_is_known_and_a_refusal_is_told_in_the_words_of_the_api_server()
+ {
+    let spec = json!({"size": 2});
+    let (applier, asked) = played(vec![
+        (200, json!(known(None))),
+        refusal(403, "the class forbids it"),
+    ]);
+    let amended = applier.amend(&known(None), spec.clone()).await.unwrap();
+    assert_eq!(amended.as_deref(), Some(&known(None)));
+    let (method, body) = asked.lock().unwrap()[0].clone();
+    assert_eq!(method, Method::PATCH);
+    assert_eq!(
+        body,
+        json!({"metadata": {"uid": "this", "resourceVersion": "7"}, "spec": spec})
+    );
+    let refused = applier.amend(&known(None), spec.clone()).await;
+    assert!(
+        matches!(&refused, Err(ApplyError::Rejected { message, .. }) if message == "the class forbids it"),
+        "{refused:?}"
+    );
+    // One that is gone need not be changed.
+    let (applier, _) = played(vec![(
+        404,
+        json!({"code": 404, "reason": "NotFound", "status": "Failure"}),
+    )]);
+    assert_eq!(applier.amend(&known(None), spec).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_is_released_is_deleted_as_it_is_known_and_what_it_controls_stays() {
+    let mut owner = config_map(None);
+    owner.metadata.uid = Some("1".into());
+    let (applier, asked) = played(vec![(200, json!({}))]);
+    assert!(applier.release(&owner, &known(Some("1"))).await.unwrap());
+    let (method, body) = asked.lock().unwrap()[0].clone();
+    assert_eq!(
+        (method, &body["propagationPolicy"]),
+        (Method::DELETE, &json!("Orphan"))
+    );
+    assert_eq!(
+        body["preconditions"],
+        json!({"uid": "this", "resourceVersion": "7"})
+    );
+
+    let (applier, _) = played(Vec::new());
+    for strange in [known(None), known(Some("2"))] {
+        let released = applier.release(&owner, &strange).await;
+        assert!(
+            matches!(released, Err(ApplyError::NotOurs { .. })),
+            "{released:?}"
+        );
+    }
+    let mut going = known(Some("1"));
+    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    assert!(!applier.release(&owner, &going).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_was_left_is_deleted_as_it_is_known_and_never_what_somebody_controls() {
+    let (applier, asked) = played(vec![(200, json!({}))]);
+    assert!(applier.delete_stray(&known(None)).await.unwrap());
+    let (_, body) = asked.lock().unwrap()[0].clone();
+    assert_eq!(
+        body["preconditions"],
+        json!({"uid": "this", "resourceVersion": "7"})
+    );
+    let (applier, _) = played(Vec::new());
+    let refused = applier.delete_stray(&known(Some("2"))).await;
+    assert!(matches!(refused, Err(ApplyError::NotOurs { .. })), "{refused:?}");
+}

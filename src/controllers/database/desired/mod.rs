@@ -59,8 +59,10 @@ pub struct Decided {
     pub replicas: i32,
     /// Those for which no commit is to wait, since they will be stopped.
     pub excused: BTreeSet<String>,
-    /// What cannot be changed any more.
+    /// What cannot be changed in the StatefulSet that there is.
     pub volume: Volume,
+    /// What the smallest volume holds, as far as that is known, and no more than the spec says. Bytes.
+    pub room: u64,
     /// PostgreSQL's identifier of the data, once it is known.
     pub system_identifier: Option<String>,
     /// What comes next to bring the instances themselves to where the spec has them.

@@ -20,7 +20,7 @@ pub fn settings(database: &ValidDatabase, decided: &Decided, cluster_domain: &st
         let host = names::instance_host(&database.name, &name, &database.namespace, cluster_domain);
         Member { name, host }
     };
-    let mut parameters = by_size(database.memory(), database.storage.bytes);
+    let mut parameters = by_size(database.memory(), decided.room);
     parameters.extend(database.parameters.clone());
     Settings {
         database: database.name.clone(),

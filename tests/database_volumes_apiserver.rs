@@ -1,0 +1,91 @@
+//! Volumes that grow, with Kubernetes' own controller of StatefulSets and its garbage collector. The test plays kubelet, storage and instances.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+#[path = "support/apiserver.rs"]
+mod apiserver;
+#[path = "support/running.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod running;
+#[path = "support/database_volumes.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod volumes;
+#[path = "support/database_world.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod world;
+
+use apiserver::{ApiServer, within};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use kube::api::ListParams;
+use roadstead::api::database::v1::Database;
+use roadstead::runtime::key::Object;
+use serde_json::json;
+use volumes::storage_class;
+use world::{LIMIT, World, condition, is_ready};
+
+/// How many pods and claims belong to a StatefulSet.
+async fn owned(world: &World, uid: Option<&str>) -> [usize; 2] {
+    async fn of<K: Object<Scope = kube::core::NamespaceResourceScope>>(
+        world: &World,
+        uid: Option<&str>,
+    ) -> usize {
+        let all = world.api::<K>().list(&ListParams::default()).await.unwrap();
+        let is_owned = |object: &&K| {
+            let mut owners = object.owner_references().iter();
+            object.meta().deletion_timestamp.is_none() && owners.any(|owner| Some(owner.uid.as_str()) == uid)
+        };
+        all.iter().filter(is_owned).count()
+    }
+    [
+        of::<Pod>(world, uid).await,
+        of::<PersistentVolumeClaim>(world, uid).await,
+    ]
+}
+
+/// Claims that go with the StatefulSet belong to it: that is when most could go wrong.
+#[tokio::test]
+async fn a_stateful_set_that_is_made_anew_takes_the_pods_and_the_claims_of_the_one_before() {
+    const NAME: &str = "db-adopted";
+    storage_class(NAME, true).await;
+    let world = World::new(NAME).await;
+    ApiServer::shared().run_controllers();
+    let storage = json!({"size": "1Gi", "storageClassName": NAME, "whenDeleted": "Delete"});
+    let spec = json!({"version": "17", "size": "medium", "storage": storage});
+    world.create("orders", spec).await;
+    world.until_child::<StatefulSet>("orders").await;
+    let set = world.get::<StatefulSet>("orders").await.uid();
+    within(LIMIT, "pods and claims are made", async || {
+        owned(&world, set.as_deref()).await == [2, 2]
+    })
+    .await;
+    for ordinal in 0..2 {
+        world.resized("orders", ordinal, "1Gi", json!([])).await;
+    }
+    world.run("orders").await;
+    world.until("orders", "ready", is_ready).await;
+    let pods = world.pods().await;
+
+    world
+        .patch::<Database>("orders", json!({"spec": {"storage": {"size": "2Gi"}}}))
+        .await;
+    world.until_requests("2Gi").await;
+    within(LIMIT, "another StatefulSet has them all", async || {
+        let renewed = world.try_get::<StatefulSet>("orders").await;
+        let uid = renewed.and_then(|renewed| renewed.uid());
+        uid != set && owned(&world, uid.as_deref()).await == [2, 2]
+    })
+    .await;
+    for ordinal in 0..2 {
+        world.resized("orders", ordinal, "2Gi", json!([])).await;
+    }
+    world.answer_as_told("orders", 0).await;
+    world
+        .until("orders", "done", |status| {
+            condition(status, "ConfigurationApplied")["reason"] == "Applied" && is_ready(status)
+        })
+        .await;
+    assert_eq!(world.pods().await, pods);
+    assert_eq!(world.template_size("orders").await, "2Gi");
+}
