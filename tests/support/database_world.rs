@@ -229,8 +229,12 @@ impl World {
         self.answer(name, 0).await;
     }
 
-    /// Plays the StatefulSet's controller: it has seen the StatefulSet as it is.
+    /// Plays the StatefulSet's controller, unless there is one: it has seen the StatefulSet as it is.
     async fn observe(&self, set: &StatefulSet) {
+        let observed = set.status.as_ref().and_then(|status| status.observed_generation);
+        if observed == set.metadata.generation {
+            return;
+        }
         let status = json!({"status": {"replicas": 0, "observedGeneration": set.metadata.generation}});
         let patched = self
             .api::<StatefulSet>()
