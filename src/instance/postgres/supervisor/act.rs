@@ -59,7 +59,9 @@ impl Supervisor {
                     status = status.map_or_else(|error| error.to_string(), |status| status.to_string()),
                     "PostgreSQL has ended"
                 );
-                self.postmaster = None;
+                let answered = self.observed.borrow().start == self.starts;
+                let ended = self.postmaster.take().filter(|_| !answered && !self.killing);
+                self.ended_early = ended.map(|postmaster| postmaster.last_words());
                 self.start.send_replace(None);
                 self.unprepare();
                 self.kill();
@@ -94,6 +96,11 @@ impl Supervisor {
         match done {
             Done::Stopped(data) => {
                 self.killing = false;
+                if let Some(words) = self.ended_early.take() {
+                    self.ending = words.get();
+                    tracing::warn!(words = self.ending, "PostgreSQL ended before it answered");
+                    self.protocol.ended_early(&self.ending);
+                }
                 self.inspected(data);
             }
             Done::Checkpointed => {

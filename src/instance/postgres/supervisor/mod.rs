@@ -28,7 +28,7 @@ use super::lease::{self, LeaseClient, LeaseError, Written, view};
 use super::options::Options;
 use super::peers::Peers;
 use super::pods::PodClient;
-use super::postmaster::Postmaster;
+use super::postmaster::{LastWords, Postmaster};
 use super::programs::Programs;
 use super::protocol::{Command, Data, Peer, Protocol, Seen, Server, Situation, Work, Write};
 use super::record::Quorum;
@@ -260,6 +260,10 @@ struct Supervisor {
     /// How often it was started, and when last.
     starts: u64,
     started: Option<Instant>,
+    /// It has ended before it answered, and what it said may still be coming.
+    ended_early: Option<LastWords>,
+    /// What it said when it last ended so.
+    ending: String,
     data: Data,
     work: Option<(Work, BoxFuture<'static, Done>)>,
     /// PostgreSQL is being killed.
@@ -340,6 +344,8 @@ impl Supervisor {
             postmaster: None,
             starts: 0,
             started: None,
+            ended_early: None,
+            ending: String::new(),
             data: Data::Unreadable("the volume was not looked at yet".to_owned()),
             work: None,
             killing: false,

@@ -56,7 +56,7 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             _ => world.primary().unwrap_or(someone),
         };
         let other = world.chance.below(count) as usize;
-        match world.chance.below(11) {
+        match world.chance.below(13) {
             0 => world.kill(victim),
             1 => world.delete(victim),
             2 => world.kill_postgres(victim),
@@ -68,6 +68,11 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             // It may come back for all but one.
             8 if world.api_cut.len() == instances => world.api_cut = [victim].into(),
             8 => world.api_cut = (0..instances).collect(),
+            10 => {
+                let time = world.chance.millis(500, 40_000);
+                world.freeze(victim, time);
+            }
+            11 if world.primary().is_some_and(|primary| primary != victim) => world.spoil(victim),
             // A second loss would be one too many, before the first is made good and the Lease says so.
             9 if synchronous == Synchronous::Required => {
                 world.run(secs(5));
@@ -111,6 +116,43 @@ fn there_is_never_a_second_primary_and_all_heals(#[case] instances: usize, #[cas
     for seed in SEEDS {
         let mut world = storm(seed, instances, synchronous, 12);
         whole(&mut world, secs(120));
+    }
+}
+
+#[rstest]
+#[case(2)]
+#[case(3)]
+fn a_disk_that_hangs_costs_its_instance_the_lease_although_nothing_can_be_killed(#[case] instances: usize) {
+    for seed in 0..8 {
+        let mut world = World::new(seed, instances, Synchronous::Required);
+        whole(&mut world, secs(60));
+        world.run(secs(5));
+        let primary = world.primary().unwrap();
+        world.freeze(primary, secs(120));
+        world.run(secs(30));
+        let now = world.primary();
+        assert!(
+            now.is_some_and(|now| now != primary),
+            "seed {seed}: {now:?}\n{}",
+            world.told()
+        );
+        world.run(secs(90));
+        whole(&mut world, secs(60));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
+#[test]
+fn a_replica_of_whose_data_nothing_can_be_made_is_copied_anew() {
+    for seed in 0..8 {
+        let mut world = World::new(seed, 3, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let primary = world.primary().unwrap();
+        world.spoil((primary + 1) % 3);
+        world.run(secs(1));
+        whole(&mut world, secs(60));
+        assert_eq!(world.primary(), Some(primary));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
     }
 }
 
