@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::future::BoxFuture;
 
@@ -27,9 +27,6 @@ macro_rules! scenario {
     };
 }
 pub(crate) use scenario;
-
-/// No scenario may take longer; one that hangs must not hide the others.
-const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs the scenarios whose name contains one of the words in `wanted`, or all if there is none.
 pub async fn run(settings: Settings, all: &[Scenario], wanted: &[String]) -> ExitCode {
@@ -81,15 +78,16 @@ pub async fn run(settings: Settings, all: &[Scenario], wanted: &[String]) -> Exi
 
 /// A scenario's own outcome, or a failure for one that panicked or hung.
 async fn guarded(scenario: &Scenario, world: Arc<World>) -> Outcome {
+    let limit = world.settings.patience();
     let mut task = tokio::spawn((scenario.run)(world));
-    match tokio::time::timeout(LIMIT, &mut task).await {
+    match tokio::time::timeout(limit, &mut task).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => Err(Failure::new(format!("it panicked: {panic}"))),
         Err(_) => {
             task.abort();
             Err(Failure::new(format!(
                 "it was not done after {} s",
-                LIMIT.as_secs()
+                limit.as_secs()
             )))
         }
     }

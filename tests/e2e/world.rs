@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -20,6 +20,10 @@ use crate::wait::{Seen, until};
 pub const OPERATORS: &str = "operators";
 /// Label of what the scenarios make, so that the next run finds the namespaces that an interrupted one left, and `make demo` the rest.
 pub const OURS: &str = "roadstead.dev/e2e";
+/// How often what is measured is done, and how many faults there are, unless the environment says otherwise; and how long a scenario may take then.
+const ROUNDS: usize = 3;
+const FAULTS: usize = 10;
+const PATIENCE: Duration = Duration::from_secs(300);
 /// The label on what `make demo` makes.
 pub const DEMO: &str = "roadstead.dev/demo=true";
 
@@ -40,6 +44,12 @@ pub struct Settings {
     pub source: PathBuf,
     /// A folder for files of this run.
     pub scratch: PathBuf,
+    /// How often what is measured of databases is done.
+    pub rounds: usize,
+    /// How many random faults a database goes through.
+    pub faults: usize,
+    /// What those are chosen by.
+    pub seed: u64,
 }
 
 impl Settings {
@@ -51,6 +61,14 @@ impl Settings {
         let variable = |name: &str| {
             std::env::var(name).map_err(|_| Failure::new(format!("{name} is not set; run hack/e2e")))
         };
+        let number = |name: &str, default: u64| match std::env::var(name) {
+            Ok(text) => {
+                let number = text.parse();
+                number.map_err(|_| Failure::new(format!("{name} is {text:?}, which is no number")))
+            }
+            Err(_) => Ok(default),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
         Ok(Some(Self {
             registry: variable("E2E_REGISTRY")?,
             content: variable("E2E_CONTENT")?,
@@ -59,7 +77,16 @@ impl Settings {
             greeter: variable("E2E_GREETER_IMAGE")?,
             source: variable("E2E_SOURCE")?.into(),
             scratch: variable("E2E_SCRATCH")?.into(),
+            rounds: usize::try_from(number("E2E_ROUNDS", ROUNDS as u64)?)?,
+            faults: usize::try_from(number("E2E_FAULTS", FAULTS as u64)?)?,
+            seed: number("E2E_SEED", now.as_secs())?,
         }))
+    }
+
+    /// No scenario may take longer; one that hangs must not hide the others.
+    pub fn patience(&self) -> Duration {
+        let more = (self.rounds.div_ceil(ROUNDS)).max(self.faults.div_ceil(FAULTS));
+        PATIENCE * u32::try_from(more.max(1)).unwrap_or(u32::MAX)
     }
 }
 
@@ -107,6 +134,13 @@ impl World {
     /// A note that `make soak` collects: a name in words and dots, a value, and its unit.
     pub fn figure(&self, name: &str, value: f64, unit: &str) {
         self.note(format!("figure {name} {value:.1} {unit}"));
+    }
+
+    /// A figure for each time that something was done.
+    pub fn seconds(&self, name: &str, each: &[Duration]) {
+        for time in each {
+            self.note(format!("figure {name} {:.2} s", time.as_secs_f64()));
+        }
     }
 
     pub fn take_notes(&self) -> Vec<String> {
@@ -240,9 +274,14 @@ impl World {
         Ok(())
     }
 
+    /// The name of a scenario's own namespace.
+    pub fn namespace_of(scenario: &str) -> String {
+        format!("roadstead-e2e-{scenario}")
+    }
+
     /// A namespace of the scenario's own, which enforces the restricted standard. Removed by [`World::clean`].
     pub async fn namespace(&self, name: &str) -> Outcome<String> {
-        let name = format!("roadstead-e2e-{name}");
+        let name = Self::namespace_of(name);
         self.wait_gone_if_terminating(&name).await?;
         self.make_namespace(&name).await?;
         self.claim(&name).await?;

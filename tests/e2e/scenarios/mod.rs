@@ -4,6 +4,7 @@ use crate::runner::{Scenario, scenario};
 
 mod config;
 mod database;
+mod database_faults;
 mod figures;
 mod greeter;
 mod install;
@@ -36,6 +37,13 @@ pub const ALL: &[Scenario] = &[
     scenario!(database::a_primary_cut_off_from_all_others_yields_and_never_two),
     scenario!(database::an_api_server_outage_with_all_peers_in_the_same_state_costs_no_write),
     scenario!(database::the_operator_being_down_changes_nothing),
+    scenario!(database_faults::all_pods_deleted_at_once_come_back_with_every_write),
+    scenario!(database_faults::a_replica_whose_data_is_damaged_is_copied_anew),
+    scenario!(database_faults::a_replica_whose_volume_is_deleted_is_copied_anew),
+    scenario!(database_faults::a_full_volume_costs_no_write_and_no_series_of_failovers),
+    scenario!(database_faults::a_primary_whose_disk_hangs_is_replaced_and_comes_back),
+    scenario!(database_faults::random_faults_in_a_row_cost_no_write_and_all_comes_back),
+    scenario!(database_faults::without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost),
     scenario!(uninstall::without_the_operator_everything_serves_and_deletions_wait_for_it),
     scenario!(install::starting_csv_and_manual_approval_wait_for_the_user),
     scenario!(upgrade::a_switch_to_another_channel_upgrades),
