@@ -32,6 +32,8 @@ const WRITES: usize = 50;
 const LOOK: Duration = Duration::from_millis(250);
 /// For how long writers and lookouts go on after the longest scenario would have been ended.
 const MARGIN: Duration = Duration::from_secs(30);
+/// A scenario that may take longer than this is one of a soak.
+const LONG: Duration = Duration::from_secs(600);
 /// So many of the last sightings are looked through while more are made: two at once show at once.
 const RECENT: usize = 2000;
 
@@ -229,8 +231,11 @@ impl Database {
         let config = self.config(self.name).await?;
         ledger::prepare(&config).await.map_err(Failure::new)?;
         let limit = self.world.settings.patience() + MARGIN;
+        // The longer it takes the less often, for all of it is read in the end, and in between
+        let pause = Options::default().pause * if limit > LONG { 4 } else { 1 };
         let options = Options {
             limit,
+            pause,
             ..Options::default()
         };
         let to = config.clone();

@@ -148,8 +148,8 @@ impl Ill {
     }
 }
 
-/// One that streams, another one each time as far as roles change.
-async fn a_replica(database: &Database) -> Outcome<Instance> {
+/// One of them.
+pub async fn a_replica(database: &Database) -> Outcome<Instance> {
     let all = database.instances().await?;
     let replica = all.into_iter().find(|it| it.role == "replica");
     replica.ok_or_else(|| Failure::new("there is no replica"))

@@ -121,6 +121,12 @@ impl Instance {
         self.kill_container()
     }
 
+    /// Leaves something in its data with which PostgreSQL does not start, and which it takes for no damage, and kills the container.
+    pub fn confuse(&self) -> Outcome {
+        std::fs::write(format!("{}/backup_label", self.root(DATA)?), "what is this?\n")?;
+        self.kill_container()
+    }
+
     /// Takes whatever room there is on its volume.
     pub async fn fill(&self, world: &World) -> Outcome {
         let script = "fallocate -l \"$(df --output=avail -B1 . | tail -n 1)\" filler || true

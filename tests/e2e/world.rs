@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -50,6 +51,8 @@ pub struct Settings {
     pub faults: usize,
     /// What those are chosen by.
     pub seed: u64,
+    /// How many scenarios run at the same time, where they leave each other alone.
+    pub width: usize,
 }
 
 impl Settings {
@@ -80,6 +83,7 @@ impl Settings {
             rounds: usize::try_from(number("E2E_ROUNDS", ROUNDS as u64)?)?,
             faults: usize::try_from(number("E2E_FAULTS", FAULTS as u64)?)?,
             seed: number("E2E_SEED", now.as_secs())?,
+            width: usize::try_from(number("E2E_WIDTH", 1)?)?.max(1),
         }))
     }
 
@@ -95,7 +99,39 @@ pub struct World {
     pub client: kube::Client,
     pub settings: Settings,
     pub memory: Arc<Memory>,
+    /// Several scenarios use it at this moment.
+    shared: AtomicBool,
+}
+
+tokio::task_local! {
+    /// Of the scenario that runs in this task.
+    static OWN: Arc<Own>;
+}
+
+/// What a scenario has told and made.
+#[derive(Default)]
+pub struct Own {
     notes: Mutex<Vec<String>>,
+    namespaces: Mutex<Vec<String>>,
+}
+
+impl Own {
+    /// Runs something whose notes and namespaces are these.
+    pub fn of<F: Future>(self: Arc<Self>, what: F) -> impl Future<Output = F::Output> {
+        OWN.scope(self, what)
+    }
+
+    pub fn notes(&self) -> Vec<String> {
+        lock(&self.notes).clone()
+    }
+
+    pub fn namespaces(&self) -> Vec<String> {
+        lock(&self.namespaces).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl World {
@@ -108,7 +144,7 @@ impl World {
             client,
             settings,
             memory,
-            notes: Mutex::default(),
+            shared: AtomicBool::new(false),
         });
         world.prepare().await?;
         Ok(world)
@@ -125,10 +161,9 @@ impl World {
 
     /// Keeps a figure to be printed below the scenario's line.
     pub fn note(&self, text: impl Into<String>) {
-        self.notes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(text.into());
+        let text = text.into();
+        // What begins tasks of its own tells nothing from there
+        let _ = OWN.try_with(|own| lock(&own.notes).push(text));
     }
 
     /// A note that `make soak` collects: a name in words and dots, a value, and its unit.
@@ -143,8 +178,13 @@ impl World {
         }
     }
 
-    pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Whether several scenarios use what is installed, so that nobody may take it away.
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    pub fn share(&self, shared: bool) {
+        self.shared.store(shared, Ordering::Relaxed);
     }
 
     /// The operator's image of one version.
@@ -285,6 +325,7 @@ impl World {
         self.wait_gone_if_terminating(&name).await?;
         self.make_namespace(&name).await?;
         self.claim(&name).await?;
+        let _ = OWN.try_with(|own| lock(&own.namespaces).push(name.clone()));
         Ok(name)
     }
 
@@ -309,7 +350,12 @@ impl World {
         let mut namespaces = names(&self.list(NAMESPACE, "", &format!("{OURS}=true")).await?);
         // `make demo` leaves its own on the same cluster
         namespaces.extend(names(&self.list(NAMESPACE, "", DEMO).await?));
-        for namespace in &namespaces {
+        self.remove(&namespaces).await
+    }
+
+    /// Removes these namespaces, as [`World::remove_namespaces`] does.
+    pub async fn remove(&self, namespaces: &[String]) -> Outcome {
+        for namespace in namespaces {
             // Without an operator only the version is served in which objects are stored
             for kind in [MY_PROXY, MY_PROXY_V1ALPHA1, DATABASE] {
                 self.remove_operands(kind, namespace).await?;

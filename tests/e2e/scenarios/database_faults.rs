@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::database::{Database, INSTANCES, Observed, REPLACED, SERVING};
 use crate::disk::{self, Disks};
-use crate::fault::{Fault, Ill, sequence};
+use crate::fault::{Fault, Ill, a_replica, sequence};
 use crate::harm::{Mended, refuses_writes, tell};
 use crate::instance::Instance;
 use crate::objects::condition;
@@ -37,6 +37,41 @@ pub async fn a_replica_whose_data_is_damaged_is_copied_anew(world: Arc<World>) -
 
 pub async fn a_replica_whose_volume_is_deleted_is_copied_anew(world: Arc<World>) -> Outcome {
     repeated(&world, "volume", Fault::Replica(Ill::DeleteVolume)).await
+}
+
+/// What is wrong, and what a person can do about it, stands in the status; and that helps.
+pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let database = Database::serving(&world, "refused", json!({})).await?;
+    database.all_stream().await?;
+    let observed = database.observed().await?;
+    let replica = a_replica(&database).await?;
+    replica.confuse()?;
+    let command = until("the status to say what helps", REPLACED, || async {
+        let object = database.get().await?;
+        let degraded = condition(&object, "Degraded");
+        let message = degraded.message.to_owned();
+        let command = message
+            .split_once("copied anew: ")
+            .map(|(_, command)| command.to_owned());
+        Ok(match command {
+            Some(command) if degraded.status == "True" && message.contains("backup_label") => {
+                Seen::There(command)
+            }
+            _ => Seen::NotYet(format!("Degraded {}: {message}", degraded.status)),
+        })
+    })
+    .await?;
+    world.note(&command);
+    for command in command.split(" && ") {
+        let command = command.strip_prefix("kubectl ").unwrap_or(command);
+        world
+            .kubectl(&format!("-n {} {command}", database.namespace))
+            .await?;
+    }
+    database.all_stream().await?;
+    database.ready(SERVING).await?;
+    observed.finish().await
 }
 
 /// Writes stop, or another instance takes over, once. Nothing goes back and forth, and nobody's hand is needed but to make room.
@@ -136,6 +171,7 @@ pub async fn random_faults_in_a_row_cost_no_write_and_all_comes_back(world: Arc<
     let mut observed = database.observed().await?;
     let (seed, count) = (world.settings.seed, world.settings.faults);
     world.note(format!("the same again: E2E_SEED={seed} E2E_FAULTS={count}"));
+    world.note(format!("figure database.faults.seed {seed} seed"));
     let mut each = Vec::new();
     for fault in sequence(seed, count) {
         each.push(fault.done_to(&observed).await?);

@@ -294,9 +294,9 @@ impl Protocol {
         self.stillborn = 0;
     }
 
-    /// PostgreSQL ended by itself before it answered, with these words. What it panics about is its data, unless there is no room; anything else may be
-    /// its configuration, with which a copy would not start either.
-    pub fn ended_early(&mut self, words: &str) {
+    /// PostgreSQL ended by itself, with these words. What it panics about is its data, unless there is no room; anything else may be its configuration, with
+    /// which a copy would not start either.
+    pub fn ended(&mut self, words: &str) {
         let damaged = words.starts_with("PANIC") && !is_full(words);
         self.stillborn = if damaged {
             self.stillborn.saturating_add(1)

@@ -60,8 +60,8 @@ impl Supervisor {
                     "PostgreSQL has ended"
                 );
                 let answered = self.observed.borrow().start == self.starts;
-                let ended = self.postmaster.take().filter(|_| !answered && !self.killing);
-                self.ended_early = ended.map(|postmaster| postmaster.last_words());
+                let ended = self.postmaster.take().filter(|_| !self.killing);
+                self.last = ended.map(|postmaster| (postmaster.last_words(), answered));
                 self.start.send_replace(None);
                 self.unprepare();
                 self.kill();
@@ -96,10 +96,8 @@ impl Supervisor {
         match done {
             Done::Stopped(data) => {
                 self.killing = false;
-                if let Some(words) = self.ended_early.take() {
-                    self.ending = words.get();
-                    tracing::warn!(words = self.ending, "PostgreSQL ended before it answered");
-                    self.protocol.ended_early(&self.ending);
+                if let Some((words, answered)) = self.last.take() {
+                    self.has_ended(words.get(), answered);
                 }
                 self.inspected(data);
             }
@@ -129,6 +127,15 @@ impl Supervisor {
             }
             Done::Promoted(Err(error)) => tracing::error!(%error, "could not promote PostgreSQL"),
         }
+    }
+
+    /// It ended by itself. Whatever it called fatal while it ran was said to somebody who connected, but for a panic.
+    fn has_ended(&mut self, words: String, answered: bool) {
+        self.ending = words;
+        if answered && !self.ending.starts_with("PANIC") {
+            self.ending.clear();
+        }
+        self.protocol.ended(&self.ending);
     }
 
     fn inspected(&mut self, data: Result<Data, WorkError>) {
@@ -283,6 +290,7 @@ impl Supervisor {
             }
             Err(error) => {
                 tracing::error!(%error, "cannot start PostgreSQL");
+                self.ending = error.to_string();
                 self.pause();
             }
         }

@@ -260,9 +260,9 @@ struct Supervisor {
     /// How often it was started, and when last.
     starts: u64,
     started: Option<Instant>,
-    /// It has ended before it answered, and what it said may still be coming.
-    ended_early: Option<LastWords>,
-    /// What it said when it last ended so.
+    /// It has ended by itself: what it said may still be coming, and whether it had answered before.
+    last: Option<(LastWords, bool)>,
+    /// Why it last ended by itself, as far as it said so, or could not be started.
     ending: String,
     data: Data,
     work: Option<(Work, BoxFuture<'static, Done>)>,
@@ -344,7 +344,7 @@ impl Supervisor {
             postmaster: None,
             starts: 0,
             started: None,
-            ended_early: None,
+            last: None,
             ending: String::new(),
             data: Data::Unreadable("the volume was not looked at yet".to_owned()),
             work: None,

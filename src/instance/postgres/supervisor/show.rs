@@ -133,7 +133,7 @@ impl Supervisor {
         if self.ending.is_empty() || matches!(server, Server::Running(_)) {
             return said;
         }
-        let mut message = format!("PostgreSQL ends as soon as it is started: {}", self.ending);
+        let mut message = format!("PostgreSQL does not run: {}", self.ending);
         let replica = matches!(&self.data, Data::Present(stored) if stored.standby);
         if replica && !is_full(&self.ending) {
             let name = &self.options.name;

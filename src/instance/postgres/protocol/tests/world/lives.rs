@@ -102,7 +102,7 @@ impl World {
             instance.stop(false);
             instance
                 .protocol
-                .ended_early("PANIC:  could not locate a valid checkpoint record");
+                .ended("PANIC:  could not locate a valid checkpoint record");
         }
         if instance.starts.as_ref().is_some_and(|starts| starts.at <= now)
             && let Some(starts) = instance.starts.take()
