@@ -394,8 +394,12 @@ impl Protocol {
             Some((before, since)) if before == passing => (passing, since),
             _ => (passing, now),
         });
-        let leads = matches!(situation.server, Server::Running(running) if running.primary);
-        self.leading = if leads { self.leading.or(Some(now)) } else { None };
+        self.leading = match situation.server {
+            Server::Running(running) if running.primary => self.leading.or(Some(now)),
+            // It hangs, perhaps, and is the primary as it was
+            Server::Silent => self.leading,
+            _ => None,
+        };
         let attached = match situation.server {
             Server::Running(running) => {
                 running.primary || running.streaming || self.primary_of(situation).is_none()

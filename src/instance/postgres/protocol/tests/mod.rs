@@ -178,6 +178,7 @@ mod quorum {
         now: Duration,
         peers: BTreeMap<String, Peer>,
         stopped: bool,
+        silent: bool,
         canary: Option<Duration>,
     }
 
@@ -228,6 +229,7 @@ mod quorum {
                 now: secs(100),
                 peers: BTreeMap::new(),
                 stopped: false,
+                silent: false,
                 canary: None,
             }
         }
@@ -262,6 +264,7 @@ mod quorum {
             };
             let server = match self.stopped {
                 true => Server::Stopped,
+                false if self.silent => Server::Silent,
                 false => Server::Running(self.running.clone()),
             };
             protocol.step(&Situation {
@@ -319,6 +322,19 @@ mod quorum {
             Command::Stop(How::Immediate),
             "now it hangs"
         );
+    }
+
+    /// Those seconds that it takes to find that PostgreSQL answers nothing at all are among those for which it may write nothing.
+    #[test]
+    fn a_primary_that_answers_nothing_hangs_as_soon_as_one_that_only_writes_nothing() {
+        let mut primary = Primary::new(&["a-1"]);
+        primary.canary = Some(primary.now);
+        primary.written(&["a-1"]);
+        primary.now += secs(5);
+        primary.silent = true;
+        assert!(!matches!(primary.step(&[], true), Command::Stop(_)), "not yet");
+        primary.now += secs(6);
+        assert_eq!(primary.step(&[], true), Command::Stop(How::Immediate));
     }
 
     #[test]
