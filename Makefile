@@ -70,8 +70,8 @@ test: ## Every promise once: pure, on a real API server, end to end on the local
 	@hack/stage "end to end"   hack/e2e
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
-soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm RUNS=5 SECONDS=600 BACKGROUND=true
-	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" BACKGROUND="$(BACKGROUND)" hack/soak
+soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm|database RUNS=5 SECONDS=600 ROUNDS=20 FAULTS=100 BACKGROUND=true
+	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" ROUNDS="$(ROUNDS)" FAULTS="$(FAULTS)" BACKGROUND="$(BACKGROUND)" hack/soak
 mutants: ## Seed known bugs one by one and see which the tests catch: NAMES=...
 	@hack/mutants $(NAMES)
 deny: ## Judge the dependencies: licences, sources, banned crates

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Config;
 
 use crate::instance::Instance;
-use crate::ledger::{self, Ledger, Options};
+use crate::ledger::{self, Entry, Ledger, Options};
 use crate::objects::{DATABASE, LEASE, SERVICE, condition, text};
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::sightings::{Sighting, contradictions};
@@ -30,8 +30,12 @@ pub const INSTANCES: usize = 3;
 const WRITES: usize = 50;
 /// Between two attempts to write to the same instance.
 const LOOK: Duration = Duration::from_millis(250);
-/// For how long writers and lookouts go on at most: longer than any scenario.
-const LIMIT: Duration = Duration::from_secs(330);
+/// For how long writers and lookouts go on after the longest scenario would have been ended.
+const MARGIN: Duration = Duration::from_secs(30);
+/// A scenario that may take longer than this is one of a soak.
+const LONG: Duration = Duration::from_secs(600);
+/// So many of the last sightings are looked through while more are made: two at once show at once.
+const RECENT: usize = 2000;
 
 /// A Database in a namespace of its own.
 #[derive(Clone)]
@@ -226,17 +230,21 @@ impl Database {
     pub async fn observed(&self) -> Outcome<Observed> {
         let config = self.config(self.name).await?;
         ledger::prepare(&config).await.map_err(Failure::new)?;
-        let limit = LIMIT;
+        let limit = self.world.settings.patience() + MARGIN;
+        // The longer it takes the less often, for all of it is read in the end, and in between
+        let pause = Options::default().pause * if limit > LONG { 4 } else { 1 };
         let options = Options {
             limit,
+            pause,
             ..Options::default()
         };
         let to = config.clone();
         let observed = Observed {
             database: self.clone(),
             ledger: Ledger::start(move || to.clone(), options),
-            lookout: Lookout::start(self),
+            lookout: Lookout::start(self, limit),
             config,
+            lost: BTreeSet::new(),
         };
         observed.writes_since(Instant::now()).await?;
         Ok(observed)
@@ -249,6 +257,8 @@ pub struct Observed {
     pub ledger: Ledger,
     lookout: Lookout,
     config: Config,
+    /// Acknowledged writes that were found to be lost, where some may be.
+    lost: BTreeSet<Entry>,
 }
 
 impl Observed {
@@ -260,6 +270,30 @@ impl Observed {
             Ok(Seen::when(writes >= WRITES, (), instead))
         })
         .await
+    }
+
+    /// Fails if a write that was acknowledged before this is not there, or if two instances were primaries at once just now.
+    pub async fn nothing_is_lost(&mut self) -> Outcome {
+        let lost = self.lost_since().await?;
+        ensure!(
+            lost.is_empty(),
+            "{} acknowledged writes are missing: {:?}",
+            lost.len(),
+            &lost[..lost.len().min(20)]
+        );
+        Ok(())
+    }
+
+    /// The acknowledged writes of which it is new that they are not there. From here on nobody expects them any more. Fails if two
+    /// instances were primaries at once just now.
+    pub async fn lost_since(&mut self) -> Outcome<Vec<Entry>> {
+        let (book, sightings) = (self.ledger.book(), lock(&self.lookout.sightings).clone());
+        let two = contradictions(&sightings[sightings.len().saturating_sub(RECENT)..]);
+        ensure!(two.is_empty(), "two primaries at once: {two:#?}");
+        let mut missing = book.missing(&read(&self.config).await?);
+        missing.retain(|entry| !self.lost.contains(entry));
+        self.lost.extend(missing.iter().copied());
+        Ok(missing)
     }
 
     /// Ends the writing. Fails if an acknowledged write is missing anywhere, a refused one is there, or two instances were primaries at once.
@@ -279,14 +313,9 @@ impl Observed {
         ensure!(two.is_empty(), "two primaries at once: {two:#?}");
         ensure!(!sightings.is_empty(), "no instance was seen to accept a write");
 
-        let rows = until("the rows to be read", REPLACED, || async {
-            ledger::rows(&self.config)
-                .await
-                .map(Seen::There)
-                .map_err(Failure::new)
-        })
-        .await?;
-        let (missing, unexpected) = (book.missing(&rows), book.unexpected(&rows));
+        let rows = read(&self.config).await?;
+        let (mut missing, unexpected) = (book.missing(&rows), book.unexpected(&rows));
+        missing.retain(|entry| !self.lost.contains(entry));
         ensure!(
             missing.is_empty(),
             "{} acknowledged writes are missing: {:?}",
@@ -315,6 +344,14 @@ impl Observed {
     }
 }
 
+/// All rows, once somebody tells them.
+async fn read(config: &Config) -> Outcome<BTreeSet<Entry>> {
+    until("the rows to be read", REPLACED, || async {
+        ledger::rows(config).await.map(Seen::There).map_err(Failure::new)
+    })
+    .await
+}
+
 /// Tries all the time to write to each instance itself. Ends when it is dropped.
 struct Lookout {
     /// One for each, for one that hangs must not keep us from the others
@@ -323,9 +360,9 @@ struct Lookout {
 }
 
 impl Lookout {
-    fn start(database: &Database) -> Self {
+    fn start(database: &Database, limit: Duration) -> Self {
         let (mut tasks, sightings) = (JoinSet::new(), Arc::new(Mutex::new(Vec::new())));
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + limit;
         for ordinal in 0..INSTANCES {
             let (database, sightings) = (database.clone(), Arc::clone(&sightings));
             let name = format!("{}-{ordinal}", database.name);

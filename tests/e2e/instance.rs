@@ -1,6 +1,8 @@
 //! An instance of a database from below: its processes and its network, as root on its node has them.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -19,6 +21,9 @@ use crate::world::World;
 const CONTAINER: &str = "postgres";
 /// The user and the group of PostgreSQL.
 const USER: &str = "999";
+/// Where the volume is, and PostgreSQL's data on it.
+const VOLUME: &str = "/var/lib/roadstead";
+const DATA: &str = "/var/lib/roadstead/data";
 /// Where PostgreSQL's socket is.
 const SOCKET: &str = "/run/roadstead";
 const PSQL: &str = "/usr/lib/postgresql/15/bin/psql";
@@ -105,6 +110,56 @@ impl Instance {
         let frozen = Frozen(self.postgres());
         signal(&frozen.0, Signal::STOP);
         Ok(frozen)
+    }
+
+    /// Spoils the first page of the control file, as a disk may, and kills the container before PostgreSQL writes it anew.
+    pub fn spoil(&self) -> Outcome {
+        let file = format!("{}/global/pg_control", self.root(DATA)?);
+        let mut file = std::fs::OpenOptions::new().write(true).open(file)?;
+        file.write_all(&[0xA5; 512])?;
+        file.sync_all()?;
+        self.kill_container()
+    }
+
+    /// Leaves something in its data with which PostgreSQL does not start, and which it takes for no damage, and kills the container.
+    pub fn confuse(&self) -> Outcome {
+        std::fs::write(format!("{}/backup_label", self.root(DATA)?), "what is this?\n")?;
+        self.kill_container()
+    }
+
+    /// Takes whatever room there is on its volume.
+    pub async fn fill(&self, world: &World) -> Outcome {
+        let script = "fallocate -l \"$(df --output=avail -B1 . | tail -n 1)\" filler || true
+            dd if=/dev/zero of=filler.rest bs=4096 || true
+            sync . && df --output=avail -B1 .";
+        let left = self
+            .exec(world, &["sh", "-c", &format!("cd {VOLUME} && {script}")])
+            .await?;
+        world.note(format!(
+            "left on {}: {} bytes",
+            self.name,
+            left.split_whitespace().last().unwrap_or("?")
+        ));
+        Ok(())
+    }
+
+    /// Gives back what [`Self::fill`] took.
+    pub async fn make_room(&self, world: &World) -> Outcome {
+        let script = format!("rm -f {VOLUME}/filler {VOLUME}/filler.rest");
+        self.exec(world, &["sh", "-c", &script]).await.map(drop)
+    }
+
+    /// Which folder its data is in: another one once it was made anew.
+    pub fn data(&self) -> Outcome<(u64, u64)> {
+        let data = std::fs::metadata(self.root(DATA)?)?;
+        Ok((data.dev(), data.ino()))
+    }
+
+    /// A path of the container, as the node sees it.
+    fn root(&self, path: &str) -> Outcome<String> {
+        let any = self.own_processes().find(|it| it.inner == 1);
+        let any = any.ok_or_else(|| Failure::new(format!("{} does not run", self.name)))?;
+        Ok(format!("/proc/{}/root{path}", any.pid))
     }
 
     /// The processes of PostgreSQL, the postmaster first.

@@ -10,12 +10,15 @@
 mod author;
 mod catalog;
 mod database;
+mod disk;
 mod explain;
+mod fault;
 // Shared with the tests of the agent in the pods, which use all of it
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../support/load.rs"]
 mod generator;
 mod greeter;
+mod harm;
 mod instance;
 // Shared with the tests that start instances as processes, which use all of it
 #[allow(dead_code)]

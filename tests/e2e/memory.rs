@@ -61,6 +61,8 @@ impl Exit {
 #[derive(Debug, Default)]
 pub struct Memory {
     pods: Mutex<BTreeMap<String, Peak>>,
+    /// Where the cgroups of those pods are that were there last.
+    folders: Mutex<Vec<PathBuf>>,
 }
 
 impl Memory {
@@ -92,6 +94,30 @@ impl Memory {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What the largest process of the operator has resident now, files that it maps included, in KiB; none if there is none.
+    pub fn resident(&self) -> u64 {
+        let pods = self
+            .folders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let containers = pods
+            .iter()
+            .flat_map(|pod| std::fs::read_dir(pod).into_iter().flatten());
+        let processes = containers.filter_map(Result::ok).flat_map(|container| {
+            let processes =
+                std::fs::read_to_string(container.path().join("cgroup.procs")).unwrap_or_default();
+            processes.lines().map(str::to_owned).collect::<Vec<_>>()
+        });
+        let sizes = processes.filter_map(|process| {
+            let comm = std::fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+            let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+            (comm.trim() == "roadstead").then(|| size.split_whitespace().next()?.parse().ok())?
+        });
+        sizes.max().unwrap_or_default()
+    }
+
     fn sample(&self, pod: &Pod, folders: &mut BTreeMap<String, PathBuf>) {
         let (Some(name), Some(uid)) = (&pod.metadata.name, &pod.metadata.uid) else {
             return;
@@ -102,6 +128,9 @@ impl Memory {
         if !folders.contains_key(uid)
             && let Some(folder) = pod_folder(uid)
         {
+            let mut known = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|folder| folder.exists());
+            known.push(folder.clone());
             folders.insert(uid.clone(), folder);
         }
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);

@@ -99,6 +99,9 @@ pub const JOB: Kind = Kind::namespaced("batch", "v1", "Job", "jobs");
 pub const LEASE: Kind = Kind::namespaced("coordination.k8s.io", "v1", "Lease", "leases");
 pub const NAMESPACE: Kind = Kind::cluster("", "v1", "Namespace", "namespaces");
 pub const POD: Kind = Kind::namespaced("", "v1", "Pod", "pods");
+pub const PV: Kind = Kind::cluster("", "v1", "PersistentVolume", "persistentvolumes");
+pub const PVC: Kind = Kind::namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
+pub const STORAGE_CLASS: Kind = Kind::cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses");
 pub const PDB: Kind = Kind::namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 pub const REPLICA_SET: Kind = Kind::namespaced("apps", "v1", "ReplicaSet", "replicasets");
 pub const SECRET: Kind = Kind::namespaced("", "v1", "Secret", "secrets");
@@ -147,6 +150,8 @@ pub const ALL: &[Kind] = &[
     LEASE,
     NAMESPACE,
     POD,
+    PV,
+    STORAGE_CLASS,
     PDB,
     REPLICA_SET,
     SECRET,

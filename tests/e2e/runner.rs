@@ -1,35 +1,41 @@
-//! Runs scenarios one after the other, with a time for each and the state of the cluster when one fails.
+//! Runs scenarios with a time for each, and tells the state of the cluster when one fails: one after the other, but for those that leave each other alone.
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::iter;
 
 use crate::explain;
+use crate::olm;
 use crate::outcome::{Failure, Outcome};
-use crate::world::{Settings, World};
+use crate::world::{Own, Settings, World};
 
 /// A promise of the product, and how it is checked.
 pub struct Scenario {
     /// The path of the function: the promise in words.
     pub name: &'static str,
     pub run: fn(Arc<World>) -> BoxFuture<'static, Outcome>,
+    /// It needs version 0.3.0, changes nothing but its own namespace, and what it waits for is not the machine: others like it may run at the same time.
+    pub apart: bool,
 }
 
 /// Makes a [`Scenario`] of an `async fn(Arc<World>) -> Outcome`.
 macro_rules! scenario {
     ($module:ident :: $function:ident) => {
+        $crate::runner::scenario!($module::$function, apart: false)
+    };
+    ($module:ident :: $function:ident, apart: $apart:literal) => {
         $crate::runner::Scenario {
             name: concat!(stringify!($module), "::", stringify!($function)),
             run: |world| Box::pin($module::$function(world)),
+            apart: $apart,
         }
     };
 }
 pub(crate) use scenario;
-
-/// No scenario may take longer; one that hangs must not hide the others.
-const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs the scenarios whose name contains one of the words in `wanted`, or all if there is none.
 pub async fn run(settings: Settings, all: &[Scenario], wanted: &[String]) -> ExitCode {
@@ -47,21 +53,8 @@ pub async fn run(settings: Settings, all: &[Scenario], wanted: &[String]) -> Exi
     println!("running {} of {} scenarios", chosen.len(), all.len());
     let begun = Instant::now();
     let mut failed = Vec::new();
-    for scenario in &chosen {
-        let started = Instant::now();
-        let outcome = guarded(scenario, Arc::clone(&world)).await;
-        let seconds = started.elapsed().as_secs_f64();
-        match outcome {
-            Ok(()) => println!("ok     {seconds:6.1} s  {}", scenario.name),
-            Err(failure) => {
-                println!("FAILED {seconds:6.1} s  {}: {failure}", scenario.name);
-                explain::print(&world).await;
-                failed.push(scenario.name);
-            }
-        }
-        for note in world.take_notes() {
-            println!("                  {note}");
-        }
+    for group in chosen.chunk_by(|one, next| one.apart && next.apart) {
+        failed.extend(together(group, &world).await);
     }
     println!(
         "{} passed, {} failed, {:.0} s",
@@ -79,17 +72,67 @@ pub async fn run(settings: Settings, all: &[Scenario], wanted: &[String]) -> Exi
     }
 }
 
+/// The names of those that failed.
+async fn together(group: &[&Scenario], world: &Arc<World>) -> Vec<&'static str> {
+    let width = world.settings.width;
+    let shared = group.len() > 1 && width > 1;
+    if shared {
+        // Nobody takes away what another one uses
+        if let Err(failure) = olm::installed(world, "0.3.0").await {
+            println!("FAILED to install what scenarios share: {failure}");
+            explain::print(world).await;
+            return group.iter().map(|it| it.name).collect();
+        }
+        world.share(true);
+    }
+    let failed = iter(group.iter().map(|it| one(it, world, shared)))
+        .buffer_unordered(width)
+        .filter_map(|failed| async move { failed })
+        .collect()
+        .await;
+    world.share(false);
+    failed
+}
+
+/// The name, if it failed.
+async fn one(scenario: &Scenario, world: &Arc<World>, shared: bool) -> Option<&'static str> {
+    let started = Instant::now();
+    let own = Arc::new(Own::default());
+    let outcome = guarded(scenario, Arc::clone(world), Arc::clone(&own)).await;
+    let seconds = started.elapsed().as_secs_f64();
+    let failed = match outcome {
+        Ok(()) => {
+            println!("ok     {seconds:6.1} s  {}", scenario.name);
+            None
+        }
+        Err(failure) => {
+            println!("FAILED {seconds:6.1} s  {}: {failure}", scenario.name);
+            explain::print(world).await;
+            Some(scenario.name)
+        }
+    };
+    for note in own.notes() {
+        println!("                  {note}");
+    }
+    // Otherwise the next one does
+    if shared && let Err(failure) = world.remove(&own.namespaces()).await {
+        println!("                  its namespace is not removed: {failure}");
+    }
+    failed
+}
+
 /// A scenario's own outcome, or a failure for one that panicked or hung.
-async fn guarded(scenario: &Scenario, world: Arc<World>) -> Outcome {
-    let mut task = tokio::spawn((scenario.run)(world));
-    match tokio::time::timeout(LIMIT, &mut task).await {
+async fn guarded(scenario: &Scenario, world: Arc<World>, own: Arc<Own>) -> Outcome {
+    let limit = world.settings.patience();
+    let mut task = tokio::spawn(own.of((scenario.run)(world)));
+    match tokio::time::timeout(limit, &mut task).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => Err(Failure::new(format!("it panicked: {panic}"))),
         Err(_) => {
             task.abort();
             Err(Failure::new(format!(
                 "it was not done after {} s",
-                LIMIT.as_secs()
+                limit.as_secs()
             )))
         }
     }

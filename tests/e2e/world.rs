@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -20,6 +21,10 @@ use crate::wait::{Seen, until};
 pub const OPERATORS: &str = "operators";
 /// Label of what the scenarios make, so that the next run finds the namespaces that an interrupted one left, and `make demo` the rest.
 pub const OURS: &str = "roadstead.dev/e2e";
+/// How often what is measured is done, and how many faults there are, unless the environment says otherwise; and how long a scenario may take then.
+const ROUNDS: usize = 3;
+const FAULTS: usize = 10;
+const PATIENCE: Duration = Duration::from_secs(300);
 /// The label on what `make demo` makes.
 pub const DEMO: &str = "roadstead.dev/demo=true";
 
@@ -40,6 +45,14 @@ pub struct Settings {
     pub source: PathBuf,
     /// A folder for files of this run.
     pub scratch: PathBuf,
+    /// How often what is measured of databases is done.
+    pub rounds: usize,
+    /// How many random faults a database goes through.
+    pub faults: usize,
+    /// What those are chosen by.
+    pub seed: u64,
+    /// How many scenarios run at the same time, where they leave each other alone.
+    pub width: usize,
 }
 
 impl Settings {
@@ -51,6 +64,14 @@ impl Settings {
         let variable = |name: &str| {
             std::env::var(name).map_err(|_| Failure::new(format!("{name} is not set; run hack/e2e")))
         };
+        let number = |name: &str, default: u64| match std::env::var(name) {
+            Ok(text) => {
+                let number = text.parse();
+                number.map_err(|_| Failure::new(format!("{name} is {text:?}, which is no number")))
+            }
+            Err(_) => Ok(default),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
         Ok(Some(Self {
             registry: variable("E2E_REGISTRY")?,
             content: variable("E2E_CONTENT")?,
@@ -59,7 +80,17 @@ impl Settings {
             greeter: variable("E2E_GREETER_IMAGE")?,
             source: variable("E2E_SOURCE")?.into(),
             scratch: variable("E2E_SCRATCH")?.into(),
+            rounds: usize::try_from(number("E2E_ROUNDS", ROUNDS as u64)?)?,
+            faults: usize::try_from(number("E2E_FAULTS", FAULTS as u64)?)?,
+            seed: number("E2E_SEED", now.as_secs())?,
+            width: usize::try_from(number("E2E_WIDTH", 1)?)?.max(1),
         }))
+    }
+
+    /// No scenario may take longer; one that hangs must not hide the others.
+    pub fn patience(&self) -> Duration {
+        let more = (self.rounds.div_ceil(ROUNDS)).max(self.faults.div_ceil(FAULTS));
+        PATIENCE * u32::try_from(more.max(1)).unwrap_or(u32::MAX)
     }
 }
 
@@ -68,7 +99,39 @@ pub struct World {
     pub client: kube::Client,
     pub settings: Settings,
     pub memory: Arc<Memory>,
+    /// Several scenarios use it at this moment.
+    shared: AtomicBool,
+}
+
+tokio::task_local! {
+    /// Of the scenario that runs in this task.
+    static OWN: Arc<Own>;
+}
+
+/// What a scenario has told and made.
+#[derive(Default)]
+pub struct Own {
     notes: Mutex<Vec<String>>,
+    namespaces: Mutex<Vec<String>>,
+}
+
+impl Own {
+    /// Runs something whose notes and namespaces are these.
+    pub fn of<F: Future>(self: Arc<Self>, what: F) -> impl Future<Output = F::Output> {
+        OWN.scope(self, what)
+    }
+
+    pub fn notes(&self) -> Vec<String> {
+        lock(&self.notes).clone()
+    }
+
+    pub fn namespaces(&self) -> Vec<String> {
+        lock(&self.namespaces).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl World {
@@ -81,7 +144,7 @@ impl World {
             client,
             settings,
             memory,
-            notes: Mutex::default(),
+            shared: AtomicBool::new(false),
         });
         world.prepare().await?;
         Ok(world)
@@ -98,10 +161,9 @@ impl World {
 
     /// Keeps a figure to be printed below the scenario's line.
     pub fn note(&self, text: impl Into<String>) {
-        self.notes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(text.into());
+        let text = text.into();
+        // What begins tasks of its own tells nothing from there
+        let _ = OWN.try_with(|own| lock(&own.notes).push(text));
     }
 
     /// A note that `make soak` collects: a name in words and dots, a value, and its unit.
@@ -109,8 +171,20 @@ impl World {
         self.note(format!("figure {name} {value:.1} {unit}"));
     }
 
-    pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    /// A figure for each time that something was done.
+    pub fn seconds(&self, name: &str, each: &[Duration]) {
+        for time in each {
+            self.note(format!("figure {name} {:.2} s", time.as_secs_f64()));
+        }
+    }
+
+    /// Whether several scenarios use what is installed, so that nobody may take it away.
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    pub fn share(&self, shared: bool) {
+        self.shared.store(shared, Ordering::Relaxed);
     }
 
     /// The operator's image of one version.
@@ -240,12 +314,18 @@ impl World {
         Ok(())
     }
 
+    /// The name of a scenario's own namespace.
+    pub fn namespace_of(scenario: &str) -> String {
+        format!("roadstead-e2e-{scenario}")
+    }
+
     /// A namespace of the scenario's own, which enforces the restricted standard. Removed by [`World::clean`].
     pub async fn namespace(&self, name: &str) -> Outcome<String> {
-        let name = format!("roadstead-e2e-{name}");
+        let name = Self::namespace_of(name);
         self.wait_gone_if_terminating(&name).await?;
         self.make_namespace(&name).await?;
         self.claim(&name).await?;
+        let _ = OWN.try_with(|own| lock(&own.namespaces).push(name.clone()));
         Ok(name)
     }
 
@@ -270,7 +350,12 @@ impl World {
         let mut namespaces = names(&self.list(NAMESPACE, "", &format!("{OURS}=true")).await?);
         // `make demo` leaves its own on the same cluster
         namespaces.extend(names(&self.list(NAMESPACE, "", DEMO).await?));
-        for namespace in &namespaces {
+        self.remove(&namespaces).await
+    }
+
+    /// Removes these namespaces, as [`World::remove_namespaces`] does.
+    pub async fn remove(&self, namespaces: &[String]) -> Outcome {
+        for namespace in namespaces {
             // Without an operator only the version is served in which objects are stored
             for kind in [MY_PROXY, MY_PROXY_V1ALPHA1, DATABASE] {
                 self.remove_operands(kind, namespace).await?;

@@ -123,6 +123,11 @@ impl Ledger {
         lock(&self.book).errors.clone()
     }
 
+    /// The book as it is now, while writing goes on.
+    pub fn book(&self) -> Book {
+        lock(&self.book).clone()
+    }
+
     /// Lets the statements in flight end, then closes the book.
     pub async fn stop(mut self) -> Book {
         self.stop.cancel();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +17,8 @@ use super::volume::Volume;
 
 /// Between two looks at what is left.
 const LOOK: Duration = Duration::from_millis(20);
+/// How many characters of its last words are told.
+const TOLD: usize = 300;
 
 /// The running server.
 ///
@@ -26,6 +29,31 @@ pub struct Postmaster {
     child: Child,
     pid: Pid,
     ended: bool,
+    last_words: LastWords,
+}
+
+/// Why PostgreSQL ends, in its own words: the last thing that it called fatal. It may be told a moment after the end.
+#[derive(Clone, Debug, Default)]
+pub struct LastWords(Arc<Mutex<String>>);
+
+impl LastWords {
+    /// Empty if there were none.
+    pub fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn hear(&self, line: &str) {
+        let words = ["PANIC:  ", "FATAL:  "]
+            .into_iter()
+            .find_map(|level| line.find(level));
+        if let Some(words) = words.and_then(|at| line.get(at..)) {
+            let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // A panic is the reason, and what others call fatal follows from it.
+            if words.starts_with("PANIC") || !last.starts_with("PANIC") {
+                *last = words.chars().take(TOLD).collect();
+            }
+        }
+    }
 }
 
 impl Postmaster {
@@ -58,18 +86,28 @@ impl Postmaster {
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let pid = pid.ok_or_else(|| failed(io::Error::other("it ended at once")))?;
         // They end with the last process that has the pipe.
-        let log = |line: &str| tracing::info!("{line}");
         if let Some(out) = child.stdout.take() {
-            tokio::spawn(each_line(out, log));
+            tokio::spawn(each_line(out, |line: &str| tracing::info!("{line}")));
         }
+        let last_words = LastWords::default();
         if let Some(err) = child.stderr.take() {
-            tokio::spawn(each_line(err, log));
+            let last_words = last_words.clone();
+            tokio::spawn(each_line(err, move |line: &str| {
+                tracing::info!("{line}");
+                last_words.hear(line);
+            }));
         }
         Ok(Self {
             child,
             pid,
             ended: false,
+            last_words,
         })
+    }
+
+    /// What it says in the end; good for longer than this.
+    pub fn last_words(&self) -> LastWords {
+        self.last_words.clone()
     }
 
     /// The first process.
@@ -135,5 +173,24 @@ pub async fn kill_all(volume: &Volume, bound: Duration) -> io::Result<bool> {
             return Ok(false);
         }
         sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_last_words_are_why_it_ended_and_not_what_followed_from_that() {
+        let words = LastWords::default();
+        for line in [
+            "2026-11-22 12:00:00 UTC [7] FATAL:  the database system is starting up",
+            "2026-11-22 12:00:01 UTC [9] LOG:  invalid checkpoint record",
+            "2026-11-22 12:00:01 UTC [9] PANIC:  could not locate a valid checkpoint record",
+            "2026-11-22 12:00:01 UTC [7] FATAL:  the database system is shutting down",
+        ] {
+            words.hear(line);
+        }
+        assert_eq!(words.get(), "PANIC:  could not locate a valid checkpoint record");
     }
 }

@@ -14,6 +14,9 @@ use crate::world::World;
 
 /// A planned change keeps nobody from writing for longer.
 const PAUSE: Duration = Duration::from_secs(3);
+/// So many databases, and what the operator may have resident with them, in KiB.
+const MANY: u64 = 10;
+const RESIDENT: u64 = 24 * 1024;
 /// Every instance was stopped and started again, one by one.
 const ROLLED_OUT: Duration = Duration::from_secs(240);
 
@@ -83,6 +86,29 @@ pub async fn fewer_instances_and_more_again_cost_nothing_that_was_acknowledged(w
     }
     database.all_stream().await?;
     observed.finish().await
+}
+
+/// Ten of them, small ones, with one instance each.
+pub async fn ten_databases_cost_the_operator_little(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let mut sizes = Vec::new();
+    for number in 0..MANY {
+        let spec = json!({"instances": 1, "synchronous": "preferred"});
+        Database::serving(&world, &format!("ten-{number}"), spec).await?;
+        sizes.push(world.memory.resident());
+    }
+    let resident = sizes.last().copied().unwrap_or_default();
+    let first = sizes.first().copied().unwrap_or_default();
+    let each = resident.saturating_sub(first) / (MANY - 1);
+    world.note(format!("resident memory of the operator, in KiB: {sizes:?}"));
+    world.figure("database.ten.operator_resident", resident as f64 / 1024.0, "MiB");
+    world.figure("database.ten.operator_each", each as f64, "KiB");
+    ensure!(resident > 0, "the operator's processes were not seen");
+    ensure!(
+        resident <= RESIDENT,
+        "with {MANY} databases the operator has {resident} KiB resident, and may have {RESIDENT}"
+    );
+    Ok(())
 }
 
 /// Asks for something by an annotation.

@@ -5,6 +5,7 @@ use crate::runner::{Scenario, scenario};
 mod config;
 mod database;
 mod database_changes;
+mod database_faults;
 mod figures;
 mod greeter;
 mod install;
@@ -28,16 +29,25 @@ pub const ALL: &[Scenario] = &[
     scenario!(serving::no_request_fails_through_a_reload_a_rolling_update_and_scaling),
     scenario!(upgrade::a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails),
     scenario!(upgrade::a_starting_csv_and_manual_approval_go_back_while_objects_serve),
-    scenario!(database::a_database_serves_replicates_and_is_ready),
-    scenario!(database::a_deleted_primary_is_replaced),
-    scenario!(database::a_killed_container),
-    scenario!(database::a_killed_postmaster),
-    scenario!(database::a_hung_primary_is_replaced),
-    scenario!(database::a_primary_cut_off_from_the_api_server_yields_and_never_two),
-    scenario!(database::a_primary_cut_off_from_all_others_yields_and_never_two),
-    scenario!(database::an_api_server_outage_with_all_peers_in_the_same_state_costs_no_write),
-    scenario!(database_changes::changes_reach_every_instance_with_one_short_pause_each),
-    scenario!(database_changes::fewer_instances_and_more_again_cost_nothing_that_was_acknowledged),
+    scenario!(database::a_database_serves_replicates_and_is_ready, apart: true),
+    scenario!(database::a_deleted_primary_is_replaced, apart: true),
+    scenario!(database::a_killed_container, apart: true),
+    scenario!(database::a_killed_postmaster, apart: true),
+    scenario!(database::a_hung_primary_is_replaced, apart: true),
+    scenario!(database::a_primary_cut_off_from_the_api_server_yields_and_never_two, apart: true),
+    scenario!(database::a_primary_cut_off_from_all_others_yields_and_never_two, apart: true),
+    scenario!(database::an_api_server_outage_with_all_peers_in_the_same_state_costs_no_write, apart: true),
+    scenario!(database_changes::changes_reach_every_instance_with_one_short_pause_each, apart: true),
+    scenario!(database_changes::fewer_instances_and_more_again_cost_nothing_that_was_acknowledged, apart: true),
+    scenario!(database_faults::all_pods_deleted_at_once_come_back_with_every_write, apart: true),
+    scenario!(database_faults::a_replica_whose_data_is_damaged_is_copied_anew, apart: true),
+    scenario!(database_faults::a_replica_whose_volume_is_deleted_is_copied_anew, apart: true),
+    scenario!(database_faults::a_replica_that_cannot_be_started_says_why_and_what_helps, apart: true),
+    scenario!(database_faults::a_full_volume_costs_no_write_and_no_series_of_failovers, apart: true),
+    scenario!(database_faults::a_primary_whose_disk_hangs_is_replaced_and_comes_back, apart: true),
+    scenario!(database_faults::without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost, apart: true),
+    scenario!(database_faults::random_faults_in_a_row_cost_no_write_and_all_comes_back),
+    scenario!(database_changes::ten_databases_cost_the_operator_little),
     scenario!(database::the_operator_being_down_changes_nothing),
     scenario!(uninstall::without_the_operator_everything_serves_and_deletions_wait_for_it),
     scenario!(install::starting_csv_and_manual_approval_wait_for_the_user),

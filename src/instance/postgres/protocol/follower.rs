@@ -7,6 +7,8 @@ use crate::instance::postgres::record::Record;
 
 /// A replica that receives nothing from a primary that is there for so long may have parted from it.
 const PARTED: Duration = Duration::from_secs(10);
+/// A replica whose PostgreSQL can make nothing of its data for so many starts is copied anew.
+const STILLBORN: u32 = 3;
 /// A replica that answers nothing for so long is started again.
 const SILENT: Duration = Duration::from_secs(60);
 
@@ -57,6 +59,10 @@ impl Protocol {
         let primary = &record.primary;
         if primary == situation.me {
             return Command::Wait(format!("the Lease, which {} held last, to run out", situation.me));
+        }
+        // The primary has all that this data might hold, and it is put aside until the copy is of use.
+        if self.stillborn >= STILLBORN && self.primary_of(situation).is_some() {
+            self.mending = Mending::Copy;
         }
         match data {
             Data::Unreadable(why) => Command::Fail(why.clone()),

@@ -48,12 +48,14 @@ impl Protocol {
             // Somebody deleted the Lease and it was made anew, or spoilt what is in it. What it has to say is known from PostgreSQL alone.
             return self.claim_again(situation);
         };
-        if situation.now >= tenure.tried + retry(situation.settings) && !situation.writing {
-            let due = self.kept_up(&record, situation);
-            return self.write(Write::Renew, due, situation.now);
-        }
-        if let Some(command) = self.plead(tenure, &record, situation) {
-            return command;
+        if !self.has_given_up(situation.now) {
+            if situation.now >= tenure.tried + retry(situation.settings) && !situation.writing {
+                let due = self.kept_up(&record, situation);
+                return self.write(Write::Renew, due, situation.now);
+            }
+            if let Some(command) = self.plead(tenure, &record, situation) {
+                return command;
+            }
         }
         if self.hangs(situation) {
             return Command::Stop(How::Immediate);
@@ -217,6 +219,12 @@ impl Protocol {
     fn let_others(&mut self, now: Moment) {
         self.leaving.get_or_insert_default();
         self.shy = now + HANDOVER;
+    }
+
+    /// PostgreSQL was killed for others to take over. A disk that hangs may keep its processes from ending, and then the Lease cannot be given back: it is
+    /// not renewed either, so that it runs out. What was killed does nothing more than the kernel was asked to before, and tells nobody.
+    fn has_given_up(&self, now: Moment) -> bool {
+        self.leaving.is_some() && now < self.shy
     }
 
     /// What the Lease is to say now.

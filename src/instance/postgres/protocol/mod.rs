@@ -176,6 +176,8 @@ pub struct Protocol {
     detached: Option<Moment>,
     /// What is to be done with data that does not receive.
     mending: Mending,
+    /// How often PostgreSQL could make nothing of its data, since it last streamed.
+    stillborn: u32,
     /// Since when PostgreSQL has been in a state that should pass.
     lasting: Option<(Passing, Moment)>,
     /// Since when PostgreSQL has been the primary.
@@ -291,6 +293,18 @@ impl Protocol {
     /// The data was rewound, or copied.
     pub fn mended(&mut self) {
         self.mending = Mending::Rewound;
+        self.stillborn = 0;
+    }
+
+    /// PostgreSQL ended by itself, with these words. What it panics about is its data, unless there is no room; anything else may be its configuration, with
+    /// which a copy would not start either.
+    pub fn ended(&mut self, words: &str) {
+        let damaged = words.starts_with("PANIC") && !is_full(words);
+        self.stillborn = if damaged {
+            self.stillborn.saturating_add(1)
+        } else {
+            0
+        };
     }
 
     /// Somebody asks for the end of this process, and perhaps leaves it a second or two at most.
@@ -397,8 +411,12 @@ impl Protocol {
             Some((before, since)) if before == passing => (passing, since),
             _ => (passing, now),
         });
-        let leads = matches!(situation.server, Server::Running(running) if running.primary);
-        self.leading = if leads { self.leading.or(Some(now)) } else { None };
+        self.leading = match situation.server {
+            Server::Running(running) if running.primary => self.leading.or(Some(now)),
+            // It hangs, perhaps, and is the primary as it was
+            Server::Silent => self.leading,
+            _ => None,
+        };
         let attached = match situation.server {
             Server::Running(running) => {
                 running.primary || running.streaming || self.primary_of(situation).is_none()
@@ -412,6 +430,7 @@ impl Protocol {
         };
         if matches!(situation.server, Server::Running(running) if running.streaming || running.primary) {
             self.mending = Mending::Nothing;
+            self.stillborn = 0;
         }
     }
 
@@ -444,6 +463,11 @@ impl Protocol {
 fn is_predecessor(holder: &str, identity: &str) -> bool {
     let pod = |identity: &str| identity.rsplit_once('-').map(|(pod, _)| pod.to_owned());
     holder != identity && pod(holder).is_some() && pod(holder) == pod(identity)
+}
+
+/// Whether PostgreSQL complains, in these words, that there is no room on its volume.
+pub fn is_full(words: &str) -> bool {
+    words.contains("No space left on device") || words.contains("Disk quota exceeded")
 }
 
 fn is_fresh(peer: &Peer, now: Moment) -> bool {

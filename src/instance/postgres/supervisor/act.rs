@@ -64,7 +64,9 @@ impl Supervisor {
                     status = status.map_or_else(|error| error.to_string(), |status| status.to_string()),
                     "PostgreSQL has ended"
                 );
-                self.postmaster = None;
+                let answered = self.observed.borrow().start == self.starts;
+                let ended = self.postmaster.take().filter(|_| !self.killing);
+                self.last = ended.map(|postmaster| (postmaster.last_words(), answered));
                 self.start.send_replace(None);
                 self.unprepare();
                 self.kill();
@@ -99,6 +101,9 @@ impl Supervisor {
         match done {
             Done::Stopped(data) => {
                 self.killing = false;
+                if let Some((words, answered)) = self.last.take() {
+                    self.has_ended(words.get(), answered);
+                }
                 self.inspected(data);
             }
             Done::Checkpointed => {
@@ -129,6 +134,15 @@ impl Supervisor {
             }
             Done::Promoted(Err(error)) => tracing::error!(%error, "could not promote PostgreSQL"),
         }
+    }
+
+    /// It ended by itself. Whatever it called fatal while it ran was said to somebody who connected, but for a panic.
+    fn has_ended(&mut self, words: String, answered: bool) {
+        self.ending = words;
+        if answered && !self.ending.starts_with("PANIC") {
+            self.ending.clear();
+        }
+        self.protocol.ended(&self.ending);
     }
 
     fn inspected(&mut self, data: Result<Data, WorkError>) {
@@ -297,6 +311,7 @@ impl Supervisor {
             }
             Err(error) => {
                 tracing::error!(%error, "cannot start PostgreSQL");
+                self.ending = error.to_string();
                 self.pause();
             }
         }

@@ -33,7 +33,7 @@ use super::lease::{self, LeaseClient, LeaseError, Written};
 use super::options::Options;
 use super::peers::Peers;
 use super::pods::PodClient;
-use super::postmaster::Postmaster;
+use super::postmaster::{LastWords, Postmaster};
 use super::programs::Programs;
 use super::protocol::{Command, Data, Protocol, Work, Write};
 use super::record::Quorum;
@@ -267,6 +267,10 @@ struct Supervisor {
     /// How often it was started, and when last.
     starts: u64,
     started: Option<Instant>,
+    /// It has ended by itself: what it said may still be coming, and whether it had answered before.
+    last: Option<(LastWords, bool)>,
+    /// Why it last ended by itself, as far as it said so, or could not be started.
+    ending: String,
     data: Data,
     work: Option<(Work, BoxFuture<'static, Done>)>,
     /// PostgreSQL is being killed.
@@ -356,6 +360,8 @@ impl Supervisor {
             postmaster: None,
             starts: 0,
             started: None,
+            last: None,
+            ending: String::new(),
             data: Data::Unreadable("the volume was not looked at yet".to_owned()),
             work: None,
             killing: false,

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::floors::is_lowered;
 use super::super::lease::view;
-use super::super::protocol::{Command, Data, Server, Work};
+use super::super::protocol::{Command, Data, Server, Work, is_full};
 use super::super::server::Shown;
 use super::senses::Labels;
 use super::{Supervisor, report_of};
@@ -72,7 +72,7 @@ impl Supervisor {
         let mut report = Report {
             role,
             state: self.state(role, server),
-            message: self.message(),
+            message: self.message(server),
             api_ms: self.api.map(ms),
             settings: Some(self.mounted.hash.clone()),
             refused: self.refused.clone(),
@@ -138,12 +138,24 @@ impl Supervisor {
         }
     }
 
-    fn message(&self) -> Option<String> {
-        match &self.said {
+    fn message(&self, server: &Server) -> Option<String> {
+        let said = match &self.said {
             Command::Wait(what) => Some(format!("waiting for {what}")),
             Command::Fail(why) => Some(why.clone()),
             _ => None,
+        };
+        if self.ending.is_empty() || matches!(server, Server::Running(_)) {
+            return said;
         }
+        let mut message = format!("PostgreSQL does not run: {}", self.ending);
+        let replica = matches!(&self.data, Data::Present(stored) if stored.standby);
+        if replica && !is_full(&self.ending) {
+            let name = &self.options.name;
+            message += &format!(
+                "; if its data is damaged, have it copied anew: kubectl delete --wait=false pvc data-{name} && kubectl delete pod {name}"
+            );
+        }
+        Some(said.map_or_else(|| message.clone(), |said| format!("{said}; {message}")))
     }
 
     fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {
@@ -159,7 +171,7 @@ impl Supervisor {
             }
             (Role::Replica, Server::Running(_)) => Ok(()),
             (..) => Err(self
-                .message()
+                .message(server)
                 .unwrap_or_else(|| "the instance has no role".to_owned())),
         }
     }

@@ -56,7 +56,7 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             _ => world.primary().unwrap_or(someone),
         };
         let other = world.chance.below(count) as usize;
-        match world.chance.below(13) {
+        match world.chance.below(15) {
             0 => world.kill(victim),
             1 => world.delete(victim),
             2 => world.kill_postgres(victim),
@@ -68,8 +68,13 @@ fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) 
             // It may come back for all but one.
             8 if world.api_cut.len() == instances => world.api_cut = [victim].into(),
             8 => world.api_cut = (0..instances).collect(),
-            11 => world.restart(victim),
-            12 => world.excuse(someone),
+            10 => {
+                let time = world.chance.millis(500, 40_000);
+                world.freeze(victim, time);
+            }
+            11 if world.primary().is_some_and(|primary| primary != victim) => world.spoil(victim),
+            12 => world.restart(victim),
+            13 => world.excuse(someone),
             // A second loss would be one too many, before the first is made good and the Lease says so.
             9 if synchronous == Synchronous::Required => {
                 world.run(secs(5));
@@ -116,6 +121,43 @@ fn there_is_never_a_second_primary_and_all_heals(#[case] instances: usize, #[cas
     }
 }
 
+#[rstest]
+#[case(2)]
+#[case(3)]
+fn a_disk_that_hangs_costs_its_instance_the_lease_although_nothing_can_be_killed(#[case] instances: usize) {
+    for seed in 0..8 {
+        let mut world = World::new(seed, instances, Synchronous::Required);
+        whole(&mut world, secs(60));
+        world.run(secs(5));
+        let primary = world.primary().unwrap();
+        world.freeze(primary, secs(120));
+        world.run(secs(30));
+        let now = world.primary();
+        assert!(
+            now.is_some_and(|now| now != primary),
+            "seed {seed}: {now:?}\n{}",
+            world.told()
+        );
+        world.run(secs(90));
+        whole(&mut world, secs(60));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
+#[test]
+fn a_replica_of_whose_data_nothing_can_be_made_is_copied_anew() {
+    for seed in 0..8 {
+        let mut world = World::new(seed, 3, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let primary = world.primary().unwrap();
+        world.spoil((primary + 1) % 3);
+        world.run(secs(1));
+        whole(&mut world, secs(60));
+        assert_eq!(world.primary(), Some(primary));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
 mod quorum {
     use std::collections::BTreeMap;
 
@@ -138,6 +180,7 @@ mod quorum {
         now: Duration,
         peers: BTreeMap<String, Peer>,
         stopped: bool,
+        silent: bool,
         canary: Option<Duration>,
     }
 
@@ -188,6 +231,7 @@ mod quorum {
                 now: secs(100),
                 peers: BTreeMap::new(),
                 stopped: false,
+                silent: false,
                 canary: None,
             }
         }
@@ -222,6 +266,7 @@ mod quorum {
             };
             let server = match self.stopped {
                 true => Server::Stopped,
+                false if self.silent => Server::Silent,
                 false => Server::Running(self.running.clone()),
             };
             protocol.step(&Situation {
@@ -332,6 +377,19 @@ mod quorum {
         primary.stopped = false;
         let command = primary.step(&["a-1"], false);
         assert!(matches!(command, Command::Wait(_)), "{command:?}");
+    }
+
+    /// Those seconds that it takes to find that PostgreSQL answers nothing at all are among those for which it may write nothing.
+    #[test]
+    fn a_primary_that_answers_nothing_hangs_as_soon_as_one_that_only_writes_nothing() {
+        let mut primary = Primary::new(&["a-1"]);
+        primary.canary = Some(primary.now);
+        primary.written(&["a-1"]);
+        primary.now += secs(5);
+        primary.silent = true;
+        assert!(!matches!(primary.step(&[], true), Command::Stop(_)), "not yet");
+        primary.now += secs(6);
+        assert_eq!(primary.step(&[], true), Command::Stop(How::Immediate));
     }
 
     #[test]

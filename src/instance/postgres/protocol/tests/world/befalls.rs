@@ -1,5 +1,7 @@
 //! What may happen to instances.
 
+use std::time::Duration;
+
 use super::super::super::Server;
 use super::{Volume, World};
 
@@ -78,5 +80,19 @@ impl World {
         self.say(format!("PostgreSQL of {name} hangs"));
         let instance = &mut self.instances[index];
         instance.hung = !matches!(instance.server, Server::Stopped);
+    }
+
+    /// Its disk answers nothing for a while: whoever writes hangs, and cannot be killed either.
+    pub fn freeze(&mut self, index: usize, time: Duration) {
+        self.hang(index);
+        let name = self.instances[index].name.clone();
+        self.say(format!("the disk of {name} hangs for {time:?}"));
+        self.instances[index].frozen = Some(self.now + time);
+    }
+
+    /// PostgreSQL ends, and what it needs for its start is damaged.
+    pub fn spoil(&mut self, index: usize) {
+        self.kill_postgres(index);
+        self.instances[index].volume.spoilt = true;
     }
 }

@@ -29,6 +29,7 @@ impl Instance {
             plea_sent: Duration::ZERO,
             work: None,
             hung: false,
+            frozen: None,
             before: None,
             state: String::new(),
         }
@@ -44,6 +45,7 @@ impl Instance {
         let (name, uid, volume) = (self.name.clone(), self.uid, std::mem::take(&mut self.volume));
         *self = Self {
             volume,
+            frozen: self.frozen,
             ..Self::new(name, uid, &settings)
         };
     }

@@ -45,7 +45,9 @@ impl World {
 
     pub(super) fn live(&mut self, index: usize) {
         if self.instances[index].began.is_none() {
-            if self.instances[index].returns.is_some_and(|at| at <= self.now) {
+            // The lock of the volume is not to be had while processes wait for its disk.
+            let frozen = self.instances[index].frozen.is_some_and(|until| until > self.now);
+            if !frozen && self.instances[index].returns.is_some_and(|at| at <= self.now) {
                 self.begin(index);
             }
             return;
@@ -93,6 +95,16 @@ impl World {
             }
         }
         let instance = &mut self.instances[index];
+        if instance.frozen.is_some_and(|until| until <= now) {
+            (instance.frozen, instance.hung) = (None, false);
+        }
+        if instance.starts.as_ref().is_some_and(|starts| starts.at <= now) && instance.volume.spoilt {
+            instance.starts = None;
+            instance.stop(false);
+            instance
+                .protocol
+                .ended("PANIC:  could not locate a valid checkpoint record");
+        }
         if instance.starts.as_ref().is_some_and(|starts| starts.at <= now)
             && let Some(starts) = instance.starts.take()
             && !instance.hung
@@ -212,6 +224,21 @@ impl World {
                 self.instances[index].returns = Some(back);
                 return;
             }
+            Command::Stop(_) if self.is_stopping_for_long(index) => return,
+            Command::Stop(_) if self.instances[index].frozen.is_some() => {
+                let instance = &mut self.instances[index];
+                instance.starts = None;
+                instance.stop(false);
+                let at = instance.frozen.unwrap_or_default();
+                instance.work = Some((
+                    Work::Stopping,
+                    Pending {
+                        at,
+                        what: Command::Stop(How::Immediate),
+                    },
+                ));
+                return;
+            }
             Command::Stop(How::Immediate) => {
                 self.instances[index].work = None;
                 self.instances[index].starts = None;
@@ -233,6 +260,12 @@ impl World {
         }
         let at = self.now + work.1;
         self.instances[index].work = Some((work.0, Pending { at, what: command }));
+    }
+
+    /// Its processes are killed, and wait for the disk.
+    fn is_stopping_for_long(&self, index: usize) -> bool {
+        let instance = &self.instances[index];
+        instance.frozen.is_some() && matches!(instance.work, Some((Work::Stopping, _)))
     }
 
     pub(super) fn write(&mut self, index: usize, why: Write, record: Record) {
@@ -310,6 +343,7 @@ impl World {
                 };
                 self.instances[index].volume = Volume {
                     log: vec![],
+                    spoilt: false,
                     data: Data::Present(stored),
                     history: vec![(1, 0)],
                 };
@@ -362,6 +396,7 @@ impl World {
                     });
                 }
             }
+            Command::Stop(How::Immediate) => self.instances[index].stop(false),
             // What does not stop in order within its time is killed.
             Command::Stop(_) if self.instances[index].hung => {
                 self.instances[index].hung = false;

@@ -44,6 +44,8 @@ type Entry = (u32, u64);
 pub struct Volume {
     pub log: Vec<Entry>,
     pub data: Data,
+    /// PostgreSQL panics when it is started on it.
+    pub spoilt: bool,
     /// The timelines of its history, with how far each goes.
     history: Vec<(u32, usize)>,
 }
@@ -87,6 +89,8 @@ pub struct Instance {
     plea_sent: Moment,
     work: Option<(Work, Pending<Command>)>,
     pub hung: bool,
+    /// Its disk answers nothing before then, and the kernel keeps whoever waits for it.
+    frozen: Option<Moment>,
     /// What its commits waited for until not long ago.
     before: Option<Pending<Option<Quorum>>>,
     pub state: String,

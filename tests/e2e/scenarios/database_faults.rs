@@ -1,0 +1,275 @@
+//! A database under faults that do more than take the primary away: what is lost or damaged is made good without a hand on it, disks that are full or hang
+//! cost no write, and neither does any of it in a row.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::database::{Database, INSTANCES, Observed, REPLACED, SERVING};
+use crate::disk::{self, Disks};
+use crate::fault::{Fault, Ill, a_replica, sequence};
+use crate::harm::{Mended, refuses_writes, tell};
+use crate::instance::Instance;
+use crate::objects::condition;
+use crate::olm;
+use crate::outcome::{Outcome, ensure};
+use crate::wait::{Seen, until};
+use crate::world::World;
+
+/// The size of a disk that is filled: some data and a few files of the write-ahead log have room.
+const SMALL: u32 = 384;
+/// No disk stays frozen for longer.
+const FROZEN: Duration = Duration::from_secs(60);
+/// How long a volume stays full: long enough for a few attempts at whatever does not help.
+const FULL: Duration = Duration::from_secs(20);
+/// `spec.maximumLagOnFailover`, unless it says otherwise.
+const MAXIMUM_LAG: u64 = 1 << 20;
+
+pub async fn all_pods_deleted_at_once_come_back_with_every_write(world: Arc<World>) -> Outcome {
+    repeated(&world, "all-pods", Fault::AllPods).await
+}
+
+pub async fn a_replica_whose_data_is_damaged_is_copied_anew(world: Arc<World>) -> Outcome {
+    repeated(&world, "damaged", Fault::Replica(Ill::SpoilData)).await
+}
+
+pub async fn a_replica_whose_volume_is_deleted_is_copied_anew(world: Arc<World>) -> Outcome {
+    repeated(&world, "volume", Fault::Replica(Ill::DeleteVolume)).await
+}
+
+/// What is wrong, and what a person can do about it, stands in the status; and that helps.
+pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let database = Database::serving(&world, "refused", json!({})).await?;
+    database.all_stream().await?;
+    let observed = database.observed().await?;
+    let replica = a_replica(&database).await?;
+    replica.confuse()?;
+    let command = until("the status to say what helps", REPLACED, || async {
+        let object = database.get().await?;
+        let degraded = condition(&object, "Degraded");
+        let message = degraded.message.to_owned();
+        let command = message
+            .split_once("copied anew: ")
+            .map(|(_, command)| command.to_owned());
+        Ok(match command {
+            Some(command) if degraded.status == "True" && message.contains("backup_label") => {
+                Seen::There(command)
+            }
+            _ => Seen::NotYet(format!("Degraded {}: {message}", degraded.status)),
+        })
+    })
+    .await?;
+    world.note(&command);
+    for command in command.split(" && ") {
+        let command = command.strip_prefix("kubectl ").unwrap_or(command);
+        world
+            .kubectl(&format!("-n {} {command}", database.namespace))
+            .await?;
+    }
+    database.all_stream().await?;
+    database.ready(SERVING).await?;
+    observed.finish().await
+}
+
+/// Writes stop, or another instance takes over, once. Nothing goes back and forth, and nobody's hand is needed but to make room.
+pub async fn a_full_volume_costs_no_write_and_no_series_of_failovers(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let (disks, database) = on_disks(&world, "full").await?;
+    let observed = database.observed().await?;
+    let primary = database.primary().await?;
+    let (_, before) = database.lease().await?;
+    let begun = Instant::now();
+    primary.fill(&world).await?;
+    until(
+        "PostgreSQL to want more room",
+        Duration::from_secs(60),
+        || async {
+            // The rest of a file of the log is left empty, and the next one begun
+            let switched = primary
+                .query(&world, "postgres", &["SELECT pg_switch_wal()"])
+                .await;
+            let silent = observed.ledger.pause(begun, Instant::now()) > Duration::from_secs(2);
+            Ok(Seen::when(
+                silent,
+                (),
+                format!("{switched:?}, {:?}", observed.ledger.errors()),
+            ))
+        },
+    )
+    .await?;
+    tokio::time::sleep(FULL).await;
+    let object = database.get().await?;
+    let available = condition(&object, "Available");
+    world.note(format!(
+        "while it is full: {}: {}",
+        available.reason, available.message
+    ));
+    let same = database.instances().await?;
+    let same = same.iter().find(|it| it.name == primary.name);
+    let same = same.unwrap_or(&primary);
+    same.make_room(&world).await?;
+    observed.writes_since(Instant::now()).await?;
+    database.all_stream().await?;
+    let (_, after) = database.lease().await?;
+    world.note(format!(
+        "no write for {:.2} s, {} failovers",
+        observed.ledger.pause(begun, Instant::now()).as_secs_f64(),
+        after - before
+    ));
+    ensure!(
+        after - before <= 1,
+        "the Lease changed hands {} times",
+        after - before
+    );
+    database.ready(SERVING).await?;
+    observed.finish().await?;
+    disks.forget(&world).await
+}
+
+/// Its processes cannot be killed before the disk answers again.
+pub async fn a_primary_whose_disk_hangs_is_replaced_and_comes_back(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let (disks, database) = on_disks(&world, "disk-hangs").await?;
+    let observed = database.observed().await?;
+    let mut each = Vec::new();
+    for _ in 0..world.settings.rounds {
+        let primary = database.primary().await?;
+        let begun = Instant::now();
+        let frost = disks.freeze(&primary.name, FROZEN).await?;
+        let now = database.primary_other_than(&primary.uid).await?;
+        observed.writes_since(Instant::now()).await?;
+        let pause = observed.ledger.pause(begun, Instant::now());
+        ensure!(pause < REPLACED, "no write was acknowledged for {pause:?}");
+        refuses_writes(&world, &primary, &now).await?;
+        drop(frost);
+        let over = Instant::now();
+        database.all_stream().await?;
+        let rejoined = over.elapsed();
+        world.note(format!(
+            "the disk of {} hung: no write for {:.2} s; all streamed {:.1} s after it answered again",
+            primary.name,
+            pause.as_secs_f64(),
+            rejoined.as_secs_f64()
+        ));
+        observed.writes_since(over).await?;
+        each.push(Mended { pause, rejoined });
+    }
+    database.ready(SERVING).await?;
+    tell(&world, "disk-hangs", &each);
+    observed.finish().await?;
+    disks.forget(&world).await
+}
+
+/// In an order that the seed decides, one after the other.
+pub async fn random_faults_in_a_row_cost_no_write_and_all_comes_back(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let database = Database::serving(&world, "faults", json!({})).await?;
+    database.all_stream().await?;
+    let mut observed = database.observed().await?;
+    let (seed, count) = (world.settings.seed, world.settings.faults);
+    world.note(format!("the same again: E2E_SEED={seed} E2E_FAULTS={count}"));
+    world.note(format!("figure database.faults.seed {seed} seed"));
+    let mut each = Vec::new();
+    for fault in sequence(seed, count) {
+        each.push(fault.done_to(&observed).await?);
+        observed.nothing_is_lost().await?;
+    }
+    database.ready(SERVING).await?;
+    tell(&world, "faults", &each);
+    world.figure("database.faults.done", each.len() as f64, "faults");
+    observed.finish().await
+}
+
+/// Where commits wait for no replica, what is lost is little.
+pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
+    world: Arc<World>,
+) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let database = Database::serving(&world, "asynchronous", json!({"synchronous": "off"})).await?;
+    database.all_stream().await?;
+    let mut observed = database.observed().await?;
+    let (seed, count) = (world.settings.seed, world.settings.faults.div_ceil(2));
+    world.note(format!(
+        "the same again: E2E_SEED={seed} E2E_FAULTS={}",
+        world.settings.faults
+    ));
+    let bytes = bytes_of_a_write(&observed).await?;
+    let mut each = Vec::new();
+    let mut lost = BTreeMap::new();
+    // Twice as many, since only those are of interest that befall the primary
+    let faults = sequence(seed, count * 4);
+    let faults = faults
+        .into_iter()
+        .filter(|it| matches!(it, Fault::Primary(_) | Fault::PrimaryAndReplica | Fault::AllPods));
+    for fault in faults.take(count) {
+        each.push(fault.done_to(&observed).await?);
+        let writes = observed.lost_since().await?.len() as u64;
+        ensure!(
+            writes * bytes <= MAXIMUM_LAG,
+            "{fault:?} lost {writes} acknowledged writes of some {bytes} bytes each"
+        );
+        if writes > 0 {
+            *lost.entry(format!("{fault:?}")).or_insert(0) += writes;
+        }
+    }
+    world.note(format!("acknowledged and lost, of {bytes} bytes each: {lost:?}"));
+    database.ready(SERVING).await?;
+    tell(&world, "asynchronous", &each);
+    world.figure(
+        "database.asynchronous.lost",
+        lost.values().sum::<u64>() as f64,
+        "writes",
+    );
+    observed.finish().await
+}
+
+/// The same a few times, with writers at work.
+async fn repeated(world: &Arc<World>, scenario: &str, fault: Fault) -> Outcome {
+    olm::installed(world, "0.3.0").await?;
+    let database = Database::serving(world, scenario, json!({})).await?;
+    database.all_stream().await?;
+    let mut observed = database.observed().await?;
+    let mut each = Vec::new();
+    for _ in 0..world.settings.rounds {
+        each.push(fault.done_to(&observed).await?);
+        observed.nothing_is_lost().await?;
+    }
+    database.ready(SERVING).await?;
+    tell(world, scenario, &each);
+    observed.finish().await
+}
+
+/// A database whose instances have small disks of their own.
+async fn on_disks(world: &Arc<World>, scenario: &str) -> Outcome<(Disks, Database)> {
+    let disks = Disks::make(world, scenario, "orders", INSTANCES, SMALL).await?;
+    let spec = json!({
+        "storage": {"size": "1Gi", "storageClassName": disk::CLASS, "whenDeleted": "Delete"},
+        "parameters": {
+            "shared_buffers": "32MB", "max_wal_size": "64MB", "min_wal_size": "32MB", "wal_keep_size": "32MB",
+        },
+    });
+    let database = Database::serving(world, scenario, spec).await?;
+    database.all_stream().await?;
+    Ok((disks, database))
+}
+
+/// How much of the write-ahead log there is for each acknowledged write, everything else in it included.
+async fn bytes_of_a_write(observed: &Observed) -> Outcome<u64> {
+    let (database, world) = (&observed.database, &observed.database.world);
+    let primary = database.primary().await?;
+    let begun = position(world, &primary).await?;
+    let writes = observed.ledger.acknowledged();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let bytes = position(world, &primary).await? - begun;
+    let writes = (observed.ledger.acknowledged() - writes) as u64;
+    ensure!(writes > 0, "nothing was written");
+    Ok(bytes.div_ceil(writes))
+}
+
+async fn position(world: &World, primary: &Instance) -> Outcome<u64> {
+    let position = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')";
+    Ok(primary.query(world, "postgres", &[position]).await?.parse()?)
+}
