@@ -79,15 +79,18 @@ impl World {
         let name = self.instances[index].name.clone();
         self.say(format!("PostgreSQL of {name} hangs"));
         let instance = &mut self.instances[index];
-        instance.hung = !matches!(instance.server, Server::Stopped);
+        // A start that hangs and is never let go on looks like a recovery, which may take hours.
+        instance.hung |= matches!(instance.server, Server::Running(_) | Server::Silent);
     }
 
     /// Its disk answers nothing for a while: whoever writes hangs, and cannot be killed either.
     pub fn freeze(&mut self, index: usize, time: Duration) {
-        self.hang(index);
         let name = self.instances[index].name.clone();
         self.say(format!("the disk of {name} hangs for {time:?}"));
-        self.instances[index].frozen = Some(self.now + time);
+        let until = self.now + time;
+        let instance = &mut self.instances[index];
+        instance.hung = !matches!(instance.server, Server::Stopped);
+        instance.frozen = Some(until);
     }
 
     /// PostgreSQL ends, and what it needs for its start is damaged.

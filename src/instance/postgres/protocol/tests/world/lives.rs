@@ -105,9 +105,10 @@ impl World {
                 .protocol
                 .ended("PANIC:  could not locate a valid checkpoint record");
         }
-        if instance.starts.as_ref().is_some_and(|starts| starts.at <= now)
+        // What hangs meanwhile goes on afterwards.
+        if !instance.hung
+            && instance.starts.as_ref().is_some_and(|starts| starts.at <= now)
             && let Some(starts) = instance.starts.take()
-            && !instance.hung
         {
             instance.server = starts.what;
             if matches!(&instance.server, Server::Running(running) if running.primary) {
