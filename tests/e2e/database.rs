@@ -187,6 +187,17 @@ impl Database {
         .await
     }
 
+    /// Replaces the pods whose container was started again twice: the kubelet waits twice as long each time, and no longer than that is measured.
+    pub async fn rested(&self) -> Outcome {
+        let mut tired = self.instances().await?;
+        tired.retain(|it| it.restarts >= 2);
+        for instance in &tired {
+            instance.delete_at_once(&self.world).await?;
+            self.all_stream().await?;
+        }
+        Ok(())
+    }
+
     /// Who holds the Lease, and how often it changed hands.
     pub async fn lease(&self) -> Outcome<(String, i64)> {
         let lease = self.world.get(LEASE, &self.namespace, self.name).await?;

@@ -106,6 +106,7 @@ impl Fault {
 impl Ill {
     async fn done_to(self, observed: &Observed) -> Outcome<Mended> {
         let (database, world) = (&observed.database, &observed.database.world);
+        database.rested().await?;
         let replica = a_replica(database).await?;
         let others = Others::peers(&replica, &database.instances().await?);
         let data = replica.data()?;

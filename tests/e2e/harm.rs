@@ -72,6 +72,7 @@ impl Harm {
     /// Does it, and waits until writes go on and every instance streams.
     pub async fn done_to(self, observed: &Observed) -> Outcome<Mended> {
         let (database, world) = (&observed.database, &observed.database.world);
+        database.rested().await?;
         let primary = database.primary().await?;
         // Asked before anything is measured
         let peers = Others::peers(&primary, &database.instances().await?);

@@ -42,6 +42,8 @@ pub struct Instance {
     pub address: String,
     /// What the label says.
     pub role: String,
+    /// How often its container was started again.
+    pub restarts: i32,
     /// The id of the container, without the name of the runtime; empty before it runs.
     container: String,
 }
@@ -50,11 +52,9 @@ impl Instance {
     pub fn of(pod: &Pod) -> Self {
         let status = pod.status.as_ref();
         let containers = status.and_then(|it| it.container_statuses.as_ref());
-        let container = containers
-            .into_iter()
-            .flatten()
-            .find(|it| it.name == CONTAINER)
-            .and_then(|it| it.container_id.as_deref()?.split("://").nth(1));
+        let container = containers.into_iter().flatten().find(|it| it.name == CONTAINER);
+        let restarts = container.map(|it| it.restart_count).unwrap_or_default();
+        let container = container.and_then(|it| it.container_id.as_deref()?.split("://").nth(1));
         Self {
             name: pod.name_any(),
             namespace: pod.namespace().unwrap_or_default(),
@@ -65,6 +65,7 @@ impl Instance {
                 .get("roadstead.dev/role")
                 .cloned()
                 .unwrap_or_default(),
+            restarts,
             container: container.unwrap_or_default().to_owned(),
         }
     }
