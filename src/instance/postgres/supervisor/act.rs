@@ -7,30 +7,22 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::super::certificates;
-use super::super::config::render;
 use super::super::floors::Floors;
 use super::super::lease::{Kind, Written, view};
-use super::super::postmaster::{Postmaster, kill_all};
-use super::super::protocol::{Command, Data, How, Server, Stored, Work, Write};
-use super::super::record::{Quorum, Record};
+use super::super::protocol::{Command, Data, How, Server, Work, Write};
+use super::super::record::Record;
 use super::super::server::Request;
 use super::super::sql::Local;
 use super::super::volume::Volume;
 use super::settings;
-use super::work::{Tools, WorkError};
+use super::work::WorkError;
 use super::{Done, Event, Supervisor};
 use crate::api::database::agent::{Member, Plea, Role};
 
-/// PostgreSQL is asked to end at once before it is killed.
-const LAST_WORDS: Duration = Duration::from_millis(300);
-/// What is killed ends within this time, or is looked at again.
-const KILLED: Duration = Duration::from_secs(5);
 /// How long a stop in order may take once its checkpoint is written.
 const ORDERLY: Duration = Duration::from_secs(20);
 /// What brought an error is not tried again before this.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Who ends so soon has not come to work.
-const HASTY: Duration = Duration::from_secs(2);
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// Between two looks at a volume of which nothing could be told.
 const UNREADABLE: Duration = Duration::from_secs(10);
 
@@ -259,151 +251,6 @@ impl Supervisor {
         self.pleading = Some(ask.boxed());
     }
 
-    /// Makes data, as long as PostgreSQL is stopped.
-    fn make(&mut self, work: Work, from: Option<String>) {
-        let host = from
-            .as_ref()
-            .and_then(|name| self.member(name))
-            .map(|member| member.host.clone());
-        if from.is_some() && host.is_none() {
-            tracing::error!(from, "the settings do not say where that instance is");
-            self.pause();
-            return;
-        }
-        (self.upstream, self.quorum) = (None, None);
-        self.configure();
-        let (tools, host) = (self.tools.clone(), host.unwrap_or_default());
-        let future = async move {
-            let outcome = match work {
-                Work::Initialising => tools.initialise().await,
-                Work::Joining => tools.join(&host).await,
-                _ => tools.rewind(&host).await,
-            };
-            if outcome.is_err() {
-                sleep(PAUSE).await;
-            }
-            let data = tools.inspect().await;
-            Done::Made(work, outcome, data)
-        };
-        self.work = Some((work, future.boxed()));
-    }
-
-    fn start_postgres(&mut self, upstream: Option<String>, quorum: Option<Quorum>) {
-        (self.upstream, self.quorum) = (upstream, quorum);
-        self.configure();
-        let timeline = match &self.data {
-            Data::Present(Stored { timeline, .. }) => *timeline,
-            _ => 0,
-        };
-        let cleaned = self.tools.clean(timeline);
-        let Tools {
-            programs,
-            options,
-            volume,
-        } = &self.tools;
-        let started = cleaned.and_then(|()| Ok(Postmaster::start(programs, options, volume)?));
-        match started {
-            Ok(postmaster) => {
-                self.starts += 1;
-                self.started = Some(Instant::now());
-                self.postmaster = Some(postmaster);
-                self.start.send_replace(Some(self.starts));
-            }
-            Err(error) => {
-                tracing::error!(%error, "cannot start PostgreSQL");
-                self.ending = error.to_string();
-                self.pause();
-            }
-        }
-    }
-
-    /// What could not be begun is not tried again at once.
-    fn pause(&mut self) {
-        let data = self.data.clone();
-        let pause = sleep(PAUSE).map(|()| Done::Stopped(Ok(data)));
-        self.work = Some((Work::Other, pause.boxed()));
-    }
-
-    fn promote(&mut self, after: u32, quorum: Option<Quorum>) {
-        let Server::Running(running) = self.server(Instant::now()).0 else {
-            return;
-        };
-        self.quorum.clone_from(&quorum);
-        self.configure();
-        let (tools, settings) = (self.tools.clone(), self.mounted.settings.clone());
-        let promote =
-            async move { Done::Promoted(tools.promote(running.timeline, after, &settings, quorum).await) };
-        self.work = Some((Work::Promoting, promote.boxed()));
-    }
-
-    /// Stops PostgreSQL, after a checkpoint if it is a primary, so that the stop itself is short.
-    fn stop_in_order(&mut self) {
-        if matches!(self.work, Some((Work::Stopping, _))) || self.postmaster.is_none() {
-            return;
-        }
-        let leads = matches!(self.server(Instant::now()).0, Server::Running(running) if running.primary);
-        let tools = self.tools.clone();
-        let begin = async move {
-            if leads {
-                tools.checkpoint().await;
-            }
-            Done::Checkpointed
-        };
-        self.work = Some((Work::Stopping, begin.boxed()));
-    }
-
-    /// Ends PostgreSQL whatever it is doing, and whatever else works with the data.
-    pub(super) fn kill(&mut self) {
-        if self.killing {
-            return;
-        }
-        self.killing = true;
-        let asked = self
-            .postmaster
-            .as_ref()
-            .map(Postmaster::stop_immediately)
-            .is_some();
-        // What ends right after its start would be started again and again.
-        let hasty = self
-            .started
-            .take()
-            .is_some_and(|started| started.elapsed() < HASTY);
-        let tools = self.tools.clone();
-        let kill = async move {
-            if asked {
-                sleep(LAST_WORDS).await;
-            } else if hasty {
-                sleep(PAUSE).await;
-            }
-            while !is_gone(&tools.volume).await {
-                tracing::error!(
-                    "processes of PostgreSQL cannot be killed: the kernel keeps those that wait for a disk"
-                );
-            }
-            Done::Stopped(tools.inspect().await)
-        };
-        // What was under way ends with the old future.
-        self.work = Some((Work::Stopping, kill.boxed()));
-    }
-
-    /// Writes PostgreSQL's files, and has it read them if they are others.
-    pub(super) fn configure(&mut self) {
-        let upstream = self.upstream.as_ref().and_then(|name| self.member(name));
-        let mut settings = self.mounted.settings.clone();
-        let raised = self.floors.raised(&settings.parameters);
-        settings.parameters.extend(raised);
-        let files = render(&settings, &self.options, upstream, self.quorum.as_ref());
-        match files.write(&self.options) {
-            Ok(true) => {
-                if let Some(postmaster) = &self.postmaster {
-                    postmaster.reload();
-                }
-            }
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "cannot write PostgreSQL's configuration"),
-        }
-    }
-
     fn look_at_files(&mut self) {
         match settings::read(&self.options) {
             Ok(mounted) if mounted != self.mounted => {
@@ -515,24 +362,12 @@ impl Supervisor {
         (self.prepared, self.preparing, self.written_from) = (None, None, None);
     }
 
-    fn member(&self, name: &str) -> Option<&Member> {
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
         self.mounted
             .settings
             .members
             .iter()
             .find(|member| member.name == name)
-    }
-}
-
-/// Whether nobody works with the data any more, after an attempt to end all who do.
-async fn is_gone(volume: &Volume) -> bool {
-    match kill_all(volume, KILLED).await {
-        Ok(gone) => gone,
-        Err(error) => {
-            tracing::error!(%error, "cannot tell which processes work with the data");
-            sleep(PAUSE).await;
-            false
-        }
     }
 }
 

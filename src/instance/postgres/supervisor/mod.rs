@@ -5,6 +5,7 @@
 mod act;
 mod content;
 mod pause;
+mod run;
 mod senses;
 mod settings;
 mod show;

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::super::protocol::Server;
 use super::super::sql::{Local, SqlError};
 use super::Supervisor;
 use crate::api::database::agent::{Pause, Restart, Role};
-use tokio::time::Instant;
 
 /// A first write that failed is tried again after this time.
 const AGAIN: Duration = Duration::from_millis(200);
