@@ -320,6 +320,8 @@ async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pau
             told.is_some()
         })
         .await;
+    let again = database.order(primary, RESTART, json!({"why": "a test"})).await;
+    assert!(again.is_err(), "whoever asks twice gets one restart");
     let pause = writers.resume(&database, asked).await;
     figure("restarted_in_place", pause);
     let told = Duration::from_millis(told.unwrap().milliseconds);

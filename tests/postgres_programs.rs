@@ -308,6 +308,20 @@ async fn settings_are_reloaded_and_those_that_wait_for_a_restart_are_named() {
         assert!(Instant::now() < until);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    // It would not start with this.
+    let nonsense = ("shared_buffers".to_owned(), "banana".to_owned());
+    zero.settings.parameters.extend([nonsense]);
+    zero.configure(None, None);
+    zero.postmaster.as_ref().unwrap().reload();
+    let until = Instant::now() + SOON;
+    loop {
+        let refused = zero.local.configuration().await.unwrap().refused;
+        if refused.iter().any(|refused| refused.starts_with("shared_buffers: ")) {
+            break;
+        }
+        assert!(Instant::now() < until, "{refused:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

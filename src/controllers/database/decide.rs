@@ -1,6 +1,6 @@
 //! What is decided of a database before its children are built, from its spec and from what is observed. Pure.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::desired::pod::shape;
 use super::desired::stateful_set::Volume;
@@ -15,6 +15,9 @@ use crate::api::database::ValidDatabase;
 use crate::api::database::v1::DatabaseStatus;
 use crate::api::problem::Problems;
 
+/// For how long no commit waits for an instance that is about to be stopped, if it is not.
+const EXCUSED: SignedDuration = SignedDuration::from_secs(60);
+
 /// What is made of a spec.
 #[derive(Clone, Copy, Debug)]
 pub enum Intent<'a> {
@@ -26,12 +29,12 @@ pub enum Intent<'a> {
     Pause(&'a ValidDatabase),
 }
 
-/// Decides, at this time.
+/// Decides, at this time. A spec `is_new` that nothing was done about yet.
 pub fn decide(
     database: &ValidDatabase,
     observed: &Observed,
     status: Option<&DatabaseStatus>,
-    live: &Live<'_>,
+    (live, is_new): (&Live<'_>, bool),
     now: Timestamp,
 ) -> Decided {
     let stateful_set = named(&observed.stateful_sets, &database.name).map(|set| &**set);
@@ -48,7 +51,8 @@ pub fn decide(
         live.lease.system_identifier.clone(),
         told.system_identifier.clone(),
     ];
-    // Those that stay are brought up to date before others go, as long as all are well: of a single instance that would be an interruption.
+    // Those that stay are brought up to date before others go, as long as all are well: of a single instance that would be an interruption. What that takes is
+    // known once the spec was written, and instances have taken it.
     let wanted = Wanted {
         instances: there(live).max(database.instances),
         stay: database.instances,
@@ -64,15 +68,27 @@ pub fn decide(
     } = rollout(wanted, live, now);
     let members = i32::try_from(told.members.len()).unwrap_or(i32::MAX);
     let members = Some(members).filter(|members| *members > 0);
-    let is_moving = matches!(course, Course::Take(_)) || is_sound && !pending.is_empty();
-    let scale = if is_moving {
-        Scale::hold(database.instances, members, live)
-    } else {
-        scale(&database.name, database.instances, members, live)
+    let has_begun = members
+        .zip(live.replicas())
+        .is_some_and(|(told, there)| told < there);
+    let shrinks = wanted.instances > database.instances && !has_begun;
+    let is_unknown = is_new || !live.is_rolled_out(wanted.shape) || is_behind(database, live);
+    let is_moving = matches!(course, Course::Take(_)) || (is_sound && !pending.is_empty());
+    let scale = match (is_moving, shrinks && is_unknown) {
+        (true, _) => Scale::hold(database.instances, members, live),
+        (false, true) => Scale {
+            course: Course::Wait("instances to take the rest of the spec first".to_owned()),
+            ..Scale::hold(database.instances, members, live)
+        },
+        (false, false) => scale(&database.name, database.instances, members, live),
     };
+    // Nobody else ends it if this operator is gone, or is told to leave the database alone.
+    let until = told.excused_until.filter(|until| *until > now);
+    let until = until.or(now.checked_add(EXCUSED).ok());
     Decided {
         members: scale.members,
         replicas: scale.replicas,
+        excused_until: until.filter(|_| !excused.is_empty()),
         room: volumes::room(database, observed, scale.replicas),
         excused,
         volume: stateful_set.and_then(Volume::of).unwrap_or(volume),
@@ -83,6 +99,13 @@ pub fn decide(
         },
         pending,
     }
+}
+
+/// Whether instances that stay, and answer, do not go by the present settings yet.
+fn is_behind(database: &ValidDatabase, live: &Live<'_>) -> bool {
+    let stays = |pod: &str| names::ordinal(pod).is_some_and(|ordinal| ordinal < database.instances);
+    live.reports()
+        .any(|(pod, report)| stays(pod) && report.settings.as_deref() != live.settings)
 }
 
 #[cfg(test)]

@@ -18,7 +18,13 @@ fn seen(
         settings: None,
     };
     let live = ground.live(&[], &[], true);
-    decide(&valid(&database("orders", spec)), &observed, status, &live, at(0))
+    decide(
+        &valid(&database("orders", spec)),
+        &observed,
+        status,
+        (&live, false),
+        at(0),
+    )
 }
 
 #[test]

@@ -32,11 +32,7 @@ pub fn rules() -> Vec<PolicyRule> {
         // `get` and `patch` are for instances, which label themselves. A pod is deleted to be made anew as the StatefulSet has it by now.
         rule("", &["pods"], &["get", "list", "watch", "patch", "delete"]),
         // They are asked to grow. Who makes and deletes them is the StatefulSet's controller.
-        rule(
-            "",
-            &["persistentvolumeclaims"],
-            &["get", "list", "watch", "patch"],
-        ),
+        rule("", &["persistentvolumeclaims"], &["list", "watch", "patch"]),
     ]
 }
 

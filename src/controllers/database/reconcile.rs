@@ -113,10 +113,12 @@ impl DatabaseReconciler {
         let ground = applied.ground();
         let live = ground.live(&observed.pods, &asked, self.survey.is_some());
         let status = database.status.as_ref();
+        let seen = status.and_then(|status| status.observed_generation);
+        let is_new = seen != database.metadata.generation;
         let mut decided = valid
             .as_ref()
             .ok()
-            .map(|valid| decide(valid, &observed, status, &live, now));
+            .map(|valid| decide(valid, &observed, status, (&live, is_new), now));
         let mut volumes = Volumes::default();
         let mut outcome = match (&valid, &mut decided) {
             (Ok(valid), Some(decided)) if !valid.paused => {

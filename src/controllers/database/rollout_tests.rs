@@ -168,8 +168,11 @@ fn commits_stop_waiting_for_the_only_replica_before_it_is_stopped() {
     assert_eq!(decided.excused, ["orders-1".to_owned()].into());
     assert!(matches!(decided.course, Course::Wait(_)));
 
+    assert_eq!(decided.excused_until, Some(at(120)));
+
     // The settings say so now, and not all instances go by them yet.
     scene.excused = decided.excused.clone();
+    assert_eq!(scene.decided().excused_until, Some(at(90)), "as they say");
     scene.report(0).settings = None;
     assert_eq!(
         (scene.decided().excused, next(&scene).0),
@@ -202,6 +205,24 @@ fn whoever_commits_wait_for_takes_over() {
         scene.report(0).standbys[1].synchronous = true;
     });
     assert_eq!(next(&scene), is("hand over", "orders-0 orders-2"));
+}
+
+#[test]
+fn fewer_instances_wait_until_it_is_known_what_is_to_be_rolled_out() {
+    let counts = |scene: &Scene| {
+        let decided = scene.decided();
+        (decided.members, decided.replicas)
+    };
+    let mut scene = Scene::of(json!({"size": "small"}));
+    scene.is_new = true;
+    assert_eq!(counts(&scene), (3, 3), "the StatefulSet is as it was");
+    let behind = Scene::of(json!({"instances": 1})).change(|scene| scene.report(0).settings = None);
+    assert_eq!(counts(&behind), (3, 3), "orders-0 has not taken the settings");
+    assert_eq!(next(&behind).0, "wait");
+    // An instance that goes, and is of no use, holds nothing up.
+    let lost =
+        Scene::of(json!({"instances": 2})).change(|scene| scene.asked[2].answer = Err("no route".into()));
+    assert_eq!(counts(&lost), (2, 3));
 }
 
 #[test]

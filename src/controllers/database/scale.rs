@@ -43,13 +43,18 @@ pub fn scale(database: &str, wanted: i32, told: Option<i32>, live: &Live<'_>) ->
     let goes = |ordinal: i32| names::pod(database, ordinal);
     let leaving: Vec<String> = (wanted..told.max(scale.replicas)).map(goes).collect();
     scale.course = course(wanted, &leaving, live);
+    let named = leaving.iter().any(|name| live.lease.named.contains(name));
     if scale.course != Course::Done {
+        // Until the Lease forgets them, those that stay may have to hear from those that go before one of them takes over.
+        if named {
+            scale.members = scale.members.max(scale.replicas);
+        }
         return scale;
     }
     // From here on nothing is asked of those that go.
     scale.members = wanted;
-    let named = told > wanted || leaving.iter().any(|name| live.lease.named.contains(name));
-    if named {
+    let taken = live.primary().and_then(|primary| primary.settings.as_deref()) == live.settings;
+    if told > wanted || named || !taken {
         let what = format!("the Lease to name {} no more", leaving.join(", "));
         scale.course = Course::Wait(what);
     } else {
@@ -145,6 +150,13 @@ mod tests {
             scene.lease.named.remove("orders-2");
         });
         assert_eq!((counts(&third), third.course), ((2, 2), Course::Done));
+        // It may have begun to stream since.
+        let late = scaled(2, |scene| {
+            scene.told = 2;
+            scene.lease.named.remove("orders-2");
+            scene.report(0).settings = Some("old".into());
+        });
+        assert_eq!(counts(&late), (2, 3));
     }
 
     #[test]
@@ -181,6 +193,11 @@ mod tests {
     #[case::one_that_stays_is_behind(|scene: &mut Scene| drop(scene.report(0).standbys.remove(0)))]
     #[case::nobody_is_asked(|scene: &mut Scene| (scene.asks, scene.asked) = (false, Vec::new()))]
     fn nobody_goes_before_those_who_stay_have_everything(#[case] change: fn(&mut Scene)) {
+        let named = scaled(2, |scene| {
+            scene.told = 2;
+            change(scene);
+        });
+        assert_eq!(counts(&named), (3, 3), "those that stay may need to hear from it");
         for told in [2, 3] {
             let scale = scaled(2, |scene| {
                 scene.told = told;

@@ -34,6 +34,8 @@ pub struct Scene {
     pub there: i32,
     pub told: i32,
     pub excused: BTreeSet<String>,
+    /// Nothing was done about the spec yet, and the StatefulSet is as an earlier one had it.
+    pub is_new: bool,
 }
 
 /// Three instances.
@@ -130,6 +132,7 @@ impl Scene {
             there: 3,
             told: 3,
             excused: BTreeSet::new(),
+            is_new: false,
         }
     }
 
@@ -164,7 +167,8 @@ impl Scene {
         } else {
             large(json!({}))
         };
-        let mut observed = children(&spec);
+        let before = large(json!({}));
+        let mut observed = children(if self.is_new { &before } else { &spec });
         let mut set = (*observed.stateful_sets[0]).clone();
         set.status = serde_json::from_value(json!({"replicas": 3, "updateRevision": "new"})).unwrap();
         set.spec.as_mut().unwrap().replicas = Some(self.there);
@@ -172,6 +176,7 @@ impl Scene {
         let told = Decided {
             members: self.told,
             excused: self.excused.clone(),
+            excused_until: (!self.excused.is_empty()).then(|| at(90)),
             ..decided(&valid(&spec))
         };
         let told = settings::settings(&valid(&spec), &told, "cluster.local");
@@ -202,7 +207,7 @@ impl Scene {
     pub fn decided(&self) -> Decided {
         let status = self.database.status.as_ref();
         let valid = valid(&self.database);
-        self.see(|live| decide(&valid, &self.observed(), status, live, at(60)))
+        self.see(|live| decide(&valid, &self.observed(), status, (live, self.is_new), at(60)))
     }
 
     pub fn status(&self) -> DatabaseStatus {

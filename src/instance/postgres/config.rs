@@ -84,8 +84,9 @@ fn postgresql_conf(
         ("port", &options.port.to_string()),
         ("unix_socket_directories", &run),
         ("unix_socket_permissions", "0700"),
-        // A superuser alone may use these, and there are three that are ours: to observe, to write the heartbeat, and one more while either is made anew.
-        ("superuser_reserved_connections", "5"),
+        // A superuser alone may use these, and so many can be ours at once: to observe, to write the heartbeat, what every primary has, what is declared (two), the
+        // first write of clients' kind, and one more while either of the first two is made anew.
+        ("superuser_reserved_connections", "8"),
         ("cluster_name", &options.name),
         // Instances always talk over TLS, whatever clients do.
         ("ssl", "on"),

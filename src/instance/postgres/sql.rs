@@ -42,7 +42,7 @@ const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', f
 const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
     SELECT name, setting FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
     SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
-        WHERE f.error IS NOT NULL AND s.context IS DISTINCT FROM 'postmaster' ORDER BY 1 LIMIT 20";
+        WHERE f.error IS NOT NULL AND (s.context IS DISTINCT FROM 'postmaster' OR NOT s.pending_restart) ORDER BY 1 LIMIT 20";
 
 /// How PostgreSQL goes by its configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -90,6 +90,8 @@ pub struct Settings {
     pub timing: Timing,
     /// Instances that are about to be stopped: no commit waits for them as long as it need not.
     pub excused: BTreeSet<String>,
+    /// From then on they are not excused any more.
+    pub excused_until: Option<Timestamp>,
     /// The users besides the owner.
     pub users: Vec<User>,
     /// The databases, the one that is named as the Database among them.

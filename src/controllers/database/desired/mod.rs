@@ -11,6 +11,7 @@ pub mod stateful_set;
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
@@ -59,6 +60,8 @@ pub struct Decided {
     pub replicas: i32,
     /// Those for which no commit is to wait, since they will be stopped.
     pub excused: BTreeSet<String>,
+    /// Until then; none if there are none.
+    pub excused_until: Option<Timestamp>,
     /// What cannot be changed in the StatefulSet that there is.
     pub volume: Volume,
     /// What the smallest volume holds, as far as that is known, and no more than the spec says. Bytes.

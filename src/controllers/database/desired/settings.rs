@@ -35,6 +35,7 @@ pub fn settings(database: &ValidDatabase, decided: &Decided, cluster_domain: &st
         tls_required: database.tls.required,
         timing: Timing::default(),
         excused: decided.excused.clone(),
+        excused_until: decided.excused_until,
         users: database.users.iter().map(user).collect(),
         databases: database.databases.iter().map(logical).collect(),
     }

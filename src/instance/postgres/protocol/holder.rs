@@ -15,6 +15,8 @@ use crate::instance::postgres::record::{Quorum, Record};
 const HUNG: Duration = Duration::from_secs(10);
 /// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.
 const RESTART: Duration = Duration::from_secs(15);
+/// Who has heard from the API server within so many milliseconds can take the Lease.
+const REACHES_MS: u64 = 5000;
 /// A promotion ends what is left of recovery and writes a file.
 const PROMOTION: Duration = Duration::from_secs(30);
 
@@ -153,8 +155,10 @@ impl Protocol {
         };
         let able = running.standbys.iter().filter(|standby| {
             let peer = situation.peers.get(&standby.name);
-            let follows = peer
-                .is_some_and(|peer| is_fresh(peer, situation.now) && peer.report.state == State::Streaming);
+            let follows = peer.is_some_and(|peer| {
+                let reaches_the_lease = peer.report.api_ms.is_some_and(|ms| ms < REACHES_MS);
+                is_fresh(peer, situation.now) && peer.report.state == State::Streaming && reaches_the_lease
+            });
             standby.state == "streaming" && follows && wanted.is_none_or(|wanted| wanted == standby.name)
         });
         let best = able.max_by_key(|standby| {
@@ -165,6 +169,21 @@ impl Protocol {
             )
         });
         best.map(|standby| standby.name.clone())
+    }
+
+    /// Whether those that stream could tell among themselves that they have all that was acknowledged: for some seconds after a change of what commits wait
+    /// for they could not without this instance.
+    pub(super) fn could_be_succeeded(&self, situation: &Situation<'_>) -> bool {
+        let Server::Running(running) = situation.server else {
+            return false;
+        };
+        let streaming = running
+            .standbys
+            .iter()
+            .filter(|standby| standby.state == "streaming");
+        let present: BTreeSet<&str> = streaming.map(|standby| standby.name.as_str()).collect();
+        let record = situation.lease.and_then(|seen| seen.record.as_ref());
+        record.is_some_and(|record| record.quorums.iter().all(|quorum| quorum.overlaps(&present)))
     }
 
     fn give_back(&mut self, record: Record, situation: &Situation<'_>) -> Command {
@@ -207,7 +226,9 @@ impl Protocol {
         let sign = self
             .leading
             .map(|leading| situation.canary.map_or(leading, |canary| canary.max(leading)));
-        let hung = self.lasted(Passing::Silent, now) > HUNG
+        // One that is being stopped answers nobody; that has a bound of its own.
+        let stops = situation.work == Some(Work::Stopping);
+        let hung = (self.lasted(Passing::Silent, now) > HUNG && !stops)
             || (situation.work.is_none() && sign.is_some_and(|sign| now.saturating_sub(sign) > HUNG));
         if hung {
             self.let_others(now);

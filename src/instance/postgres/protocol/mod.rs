@@ -321,6 +321,12 @@ impl Protocol {
         if self.tenure.is_none() {
             return Err(format!("{} is not the primary", situation.me));
         }
+        if !self.could_be_succeeded(situation) {
+            return Err(format!(
+                "what commits wait for under {} has changed just now, and whoever took over would have to hear from it; ask again in a moment",
+                situation.me
+            ));
+        }
         let target = self.successor(to, situation);
         let target = target.ok_or_else(|| match to {
             Some(to) => format!("{to} does not stream from {}", situation.me),

@@ -297,6 +297,10 @@ struct Supervisor {
     pause: Option<Pause>,
     /// What PostgreSQL must have at least, as a replica.
     floors: Floors,
+    /// When PostgreSQL was last told to read its files.
+    configured: watch::Sender<Instant>,
+    /// The hash of the settings of which it is known what PostgreSQL makes of them.
+    taken: Option<String>,
     /// What PostgreSQL was configured with.
     upstream: Option<String>,
     quorum: Option<Quorum>,
@@ -328,6 +332,7 @@ impl Supervisor {
         let (alert, alerted) = watch::channel(true);
         let (members, member) = watch::channel(all);
         let (start, started) = watch::channel(None);
+        let (configure, configured) = watch::channel(Instant::now());
         let (leads, leading) = watch::channel(false);
         let (suspect, suspected) = watch::channel(None);
         let (labels, labelled) = watch::channel(Labels::default());
@@ -344,7 +349,13 @@ impl Supervisor {
             answer,
         );
         tasks.spawn(asked);
-        tasks.spawn(senses::observe(options.clone(), started, member, observe));
+        tasks.spawn(senses::observe(
+            options.clone(),
+            started,
+            member,
+            configured,
+            observe,
+        ));
         tasks.spawn(senses::beat(options.clone(), leading, beat));
         tasks.spawn(senses::look_for_the_end(pods.clone(), suspected, end));
         tasks.spawn(senses::label(options.clone(), pods, labelled));
@@ -378,6 +389,8 @@ impl Supervisor {
             resuming: None,
             pause: None,
             floors: Floors::default(),
+            configured: configure,
+            taken: None,
             upstream: None,
             quorum: None,
             said: Command::Wait(String::new()),

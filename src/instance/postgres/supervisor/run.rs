@@ -158,6 +158,7 @@ impl Supervisor {
         let files = render(&settings, &self.options, upstream, self.quorum.as_ref());
         match files.write(&self.options) {
             Ok(true) => {
+                self.configured.send_replace(Instant::now());
                 if let Some(postmaster) = &self.postmaster {
                     postmaster.reload();
                 }

@@ -22,8 +22,10 @@ const CALM: Duration = Duration::from_secs(1);
 const ALERT: Duration = Duration::from_millis(200);
 /// Between two looks at PostgreSQL.
 const LOOK: Duration = Duration::from_millis(250);
-/// Every so many looks it is asked how it goes by its configuration.
-const CONFIGURATION: u32 = 20;
+/// How often it is asked what it goes by, if nothing has changed.
+const CONFIGURATION: Duration = Duration::from_secs(5);
+/// Each of PostgreSQL's processes has read its configuration so long after it was told to.
+pub(super) const READ: Duration = Duration::from_millis(500);
 /// Between two writes of a primary's own.
 const BEAT: Duration = Duration::from_secs(1);
 /// Between two attempts to label pods, and, once they are labelled, between two looks at whether they still are.
@@ -63,7 +65,8 @@ pub(super) async fn ask_peers(
 pub(super) struct Observed {
     pub(super) start: u64,
     pub(super) running: Option<(Running, Instant)>,
-    pub(super) configuration: Configuration,
+    /// Of this start alone.
+    pub(super) configuration: Option<(Configuration, Instant)>,
 }
 
 /// Asks the local PostgreSQL, while there is one: `start` counts its starts, and is none while it is stopped.
@@ -71,14 +74,13 @@ pub(super) async fn observe(
     options: Options,
     mut start: watch::Receiver<Option<u64>>,
     members: watch::Receiver<Vec<Member>>,
+    configured: watch::Receiver<Instant>,
     told: watch::Sender<Observed>,
 ) {
     let mut local = Local::new(&options);
-    let mut looks = 0_u32;
     loop {
         let Some(number) = *start.borrow_and_update() else {
             local = Local::new(&options);
-            looks = 0;
             if start.changed().await.is_err() {
                 return;
             }
@@ -86,9 +88,16 @@ pub(super) async fn observe(
         };
         let all = members.borrow().clone();
         let asked = Instant::now();
+        let is_due = {
+            let told = told.borrow();
+            let known = told.configuration.as_ref().filter(|_| told.start == number);
+            known.is_none_or(|(_, at)| {
+                asked.duration_since(*at) >= CONFIGURATION || *at < *configured.borrow() + READ
+            })
+        };
         let look = async {
             let running = local.observe(&all).await?;
-            let configuration = if looks.is_multiple_of(CONFIGURATION) {
+            let configuration = if is_due {
                 Some(local.configuration().await?)
             } else {
                 None
@@ -98,9 +107,12 @@ pub(super) async fn observe(
         tokio::select! {
             answer = look => match answer {
                 Ok((running, configuration)) => told.send_modify(|told| {
+                    if told.start != number {
+                        told.configuration = None;
+                    }
                     (told.start, told.running) = (number, Some((running, asked)));
                     if let Some(configuration) = configuration {
-                        told.configuration = configuration;
+                        told.configuration = Some((configuration, asked));
                     }
                 }),
                 Err(error) => tracing::debug!(%error, "PostgreSQL does not answer"),
@@ -110,7 +122,6 @@ pub(super) async fn observe(
                 continue;
             }
         }
-        looks = looks.wrapping_add(1);
         sleep(LOOK).await;
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use jiff::Timestamp;
+
 use super::super::options::Options;
 use crate::api::database::agent::{Settings, settings_hash};
 
@@ -35,10 +37,11 @@ pub(super) fn read(options: &Options) -> Result<Mounted, SettingsError> {
         path: path.clone(),
         source,
     })?;
-    let settings: Settings = serde_json::from_slice(&text).map_err(|source| SettingsError::Malformed {
-        path: path.clone(),
-        source,
-    })?;
+    let mut settings: Settings =
+        serde_json::from_slice(&text).map_err(|source| SettingsError::Malformed {
+            path: path.clone(),
+            source,
+        })?;
     if !settings.members.iter().any(|member| member.name == options.name) {
         let members: Vec<_> = settings
             .members
@@ -50,6 +53,12 @@ pub(super) fn read(options: &Options) -> Result<Mounted, SettingsError> {
             name: options.name.clone(),
             members: members.join(", "),
         });
+    }
+    if settings
+        .excused_until
+        .is_none_or(|until| until <= Timestamp::now())
+    {
+        settings.excused.clear();
     }
     Ok(Mounted {
         hash: settings_hash(&text),

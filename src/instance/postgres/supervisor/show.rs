@@ -9,7 +9,8 @@ use super::super::floors::is_lowered;
 use super::super::lease::view;
 use super::super::protocol::{Command, Data, Server, Work, is_full};
 use super::super::server::Shown;
-use super::senses::Labels;
+use super::super::sql::Configuration;
+use super::senses::{Labels, READ};
 use super::{Supervisor, report_of};
 use crate::api::database::agent::{Report, Role, State};
 use crate::instance::postgres::identity::Identity;
@@ -23,6 +24,10 @@ impl Supervisor {
         let now = Instant::now();
         let role = self.with(|protocol, situation| protocol.role(situation));
         let (server, _) = self.server(now);
+        // What waits for a restart is told together with the settings that it comes from.
+        if !matches!(server, Server::Running(_)) || self.configuration().is_some() {
+            self.taken = Some(self.mounted.hash.clone());
+        }
         let report = self.report(role, &server, now);
         let ready = self.readiness(role, &server, now);
         let others = self
@@ -74,7 +79,7 @@ impl Supervisor {
             state: self.state(role, server),
             message: self.message(server),
             api_ms: self.api.map(ms),
-            settings: Some(self.mounted.hash.clone()),
+            settings: self.taken.clone(),
             refused: self.refused.clone(),
             ..report_of(&self.options, &self.identity)
         };
@@ -87,18 +92,8 @@ impl Supervisor {
                 report.streaming = running.streaming;
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
-                let configuration = &self.observed.borrow().configuration;
-                let parameters = &self.mounted.settings.parameters;
-                let pending = &configuration.pending_restart;
-                let held_up = self.floors.raised(parameters).into_keys();
-                let all: BTreeSet<String> = pending.keys().cloned().chain(held_up).collect();
-                report.pending_restart = all.into_iter().collect();
-                report.lowered = running.primary
-                    && pending
-                        .iter()
-                        .any(|(name, value)| is_lowered(name, value, parameters));
-                if report.refused.is_none() && !configuration.refused.is_empty() {
-                    report.refused = Some(configuration.refused.join("; "));
+                if let Some(configuration) = self.configuration() {
+                    self.report_configuration(running.primary, &configuration, &mut report);
                 }
             }
             (_, Data::Present(stored)) => {
@@ -114,6 +109,27 @@ impl Supervisor {
             self.report_content(&mut report);
         }
         report
+    }
+
+    /// What PostgreSQL goes by, if it said so since it was started, and since it was last told to read its files.
+    fn configuration(&self) -> Option<Configuration> {
+        let observed = self.observed.borrow();
+        let (configuration, asked) = observed.configuration.as_ref()?;
+        let is_of_now = observed.start == self.starts && *asked >= *self.configured.borrow() + READ;
+        is_of_now.then(|| configuration.clone())
+    }
+
+    fn report_configuration(&self, leads: bool, configuration: &Configuration, report: &mut Report) {
+        let parameters = &self.mounted.settings.parameters;
+        let pending = &configuration.pending_restart;
+        let held_up = self.floors.raised(parameters).into_keys();
+        let all: BTreeSet<String> = pending.keys().cloned().chain(held_up).collect();
+        report.pending_restart = all.into_iter().collect();
+        let mut values = pending.iter();
+        report.lowered = leads && values.any(|(name, value)| is_lowered(name, value, parameters));
+        if report.refused.is_none() && !configuration.refused.is_empty() {
+            report.refused = Some(configuration.refused.join("; "));
+        }
     }
 
     fn state(&self, role: Role, server: &Server) -> State {

@@ -163,7 +163,7 @@ mod quorum {
 
     use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Write};
     use super::*;
-    use crate::api::database::agent::{Lsn, Member, Settings, Standby};
+    use crate::api::database::agent::{Lsn, Member, Settings, Standby, State};
     use crate::instance::postgres::record::{Quorum, Record};
 
     fn of(names: &[&str]) -> Quorum {
@@ -246,6 +246,30 @@ mod quorum {
         }
 
         fn step_of(&mut self, protocol: &mut Protocol, streaming: &[&str], writing: bool) -> Command {
+            self.ask(protocol, streaming, writing, Protocol::step)
+        }
+
+        /// What it says when somebody asks it to hand over, with these streaming.
+        fn hand_over(&mut self, to: &str, streaming: &[&str]) -> Result<(), String> {
+            for name in streaming {
+                let peer = self.peers.entry((*name).to_owned()).or_default();
+                (peer.asked, peer.report.state) = (self.now, State::Streaming);
+            }
+            let mut protocol = std::mem::take(&mut self.protocol);
+            let answer = self.ask(&mut protocol, streaming, false, |protocol, situation| {
+                protocol.asked_to_hand_over(Some(to), situation)
+            });
+            self.protocol = protocol;
+            answer
+        }
+
+        fn ask<T>(
+            &mut self,
+            protocol: &mut Protocol,
+            streaming: &[&str],
+            writing: bool,
+            ask: impl FnOnce(&mut Protocol, &Situation<'_>) -> T,
+        ) -> T {
             let standby = |name: &&str| Standby {
                 name: (*name).to_owned(),
                 state: "streaming".into(),
@@ -269,7 +293,7 @@ mod quorum {
                 false if self.silent => Server::Silent,
                 false => Server::Running(self.running.clone()),
             };
-            protocol.step(&Situation {
+            let situation = Situation {
                 now: self.now,
                 me: "a-0",
                 identity: "u-1",
@@ -284,7 +308,8 @@ mod quorum {
                 writing,
                 pleading: false,
                 work: None,
-            })
+            };
+            ask(protocol, &situation)
         }
 
         /// The quorums that it has the Lease say a second later, which it does then.
@@ -364,6 +389,23 @@ mod quorum {
         primary.now += secs(3);
         assert_eq!(primary.written(&["a-1", "a-2"]), [of(&["a-1"])]);
         assert!(!primary.record.members.contains("a-2"));
+    }
+
+    #[test]
+    fn nobody_is_handed_over_to_who_could_not_take_it() {
+        let mut primary = Primary::new(&["a-1"]);
+        primary.written(&["a-1", "a-2"]);
+        // Under the primary before this one, commits waited for this one or another.
+        primary.record.quorums = vec![of(&["a-0", "a-2"]), of(&["a-1", "a-2"])];
+        let refused = primary.hand_over("a-1", &["a-1", "a-2"]).unwrap_err();
+        assert!(refused.contains("in a moment"), "{refused}");
+        primary.record.quorums.remove(0);
+        primary.hand_over("a-1", &["a-1", "a-2"]).unwrap_err();
+        primary.peers.get_mut("a-1").unwrap().report.api_ms = Some(60_000);
+        let refused = primary.hand_over("a-1", &["a-1", "a-2"]).unwrap_err();
+        assert!(refused.contains("does not stream"), "{refused}");
+        primary.peers.get_mut("a-1").unwrap().report.api_ms = Some(100);
+        assert_eq!(primary.hand_over("a-1", &["a-1", "a-2"]), Ok(()));
     }
 
     #[test]

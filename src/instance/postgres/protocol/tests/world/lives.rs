@@ -122,10 +122,11 @@ impl World {
 
     pub(super) fn report(&mut self, index: usize) -> Report {
         let role = self.with(index, |protocol, situation| protocol.role(situation));
-        let instance = &self.instances[index];
+        let (now, instance) = (self.now, &self.instances[index]);
         let mut report = Report {
             name: instance.name.clone(),
             role,
+            api_ms: instance.api.map(|api| (now - api).as_millis() as u64),
             ..Report::default()
         };
         if let Data::Present(stored) = &instance.volume.data {
