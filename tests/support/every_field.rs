@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::cases;
 use crate::mutator::of_people;
 use crate::sim::kinds::named;
 use crate::sim::schema;
@@ -19,7 +20,11 @@ const NAME: &str = "any";
 /// # Panics
 /// When a kind lists other fields than its schema has.
 pub fn cases() -> Vec<Of<String>> {
-    Of::each(|subject| subject.kinds.iter().flat_map(|kind| fields(*kind)))
+    // All of them where they are cheap.
+    Of::each(|subject| {
+        let fields = subject.kinds.iter().flat_map(|kind| fields(*kind));
+        fields.step_by(cases::extent([subject.cost, 1, 1]))
+    })
 }
 
 fn fields(kind: &dyn Kind) -> Vec<String> {
@@ -33,6 +38,7 @@ fn fields(kind: &dyn Kind) -> Vec<String> {
     assert_eq!(listed, known, "the fields of {}", kind.name());
     known
         .iter()
+        .filter(|field| !kind.without_effect().contains(&field.as_str()))
         .map(|field| format!("{} {field}", kind.name()))
         .collect()
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::people::People;
 use crate::sim::faults::Chance;
 use crate::sim::store::{Id, Objects};
-use crate::sim::world::oracles;
+use crate::sim::world::{OPERATORS, oracles};
 use crate::subjects::{Kind, Subject};
 
 /// An annotation of what is nobody's business.
@@ -222,8 +222,9 @@ async fn take(ground: &impl Ground, strangers: &mut Strangers, nth: usize) {
     let Some(child) = child(ground, nth).await else {
         return;
     };
-    // Kubernetes' own controllers take what looks like theirs back.
-    if ["Pod", "ReplicaSet"].contains(&child.kind) {
+    // Kubernetes' own controllers take what looks like theirs back. And whose StatefulSet was taken, his database stays until the pods are gone, which go
+    // on by themselves then.
+    if ["Pod", "ReplicaSet", "StatefulSet"].contains(&child.kind) {
         return;
     }
     let taken = json!({"metadata": {"ownerReferences": null, "annotations": {STRANGER: "yes"}}});
@@ -263,7 +264,9 @@ async fn child(ground: &impl Ground, nth: usize) -> Option<Id> {
     let children = objects.iter().filter(|(id, object)| {
         let of_people = kinds.iter().any(|kind| kind.name() == id.kind);
         let stranger = !object["metadata"]["annotations"][STRANGER].is_null();
-        !of_people && !stranger && !["Event", "Lease"].contains(&id.kind)
+        // The operator's own Lease is elsewhere, and who deletes volumes wants to lose what is on them.
+        let is_other = ["Event", "PersistentVolumeClaim"].contains(&id.kind) || id.namespace == OPERATORS;
+        !of_people && !stranger && !is_other
     });
     let children: Vec<&Id> = children.map(|(id, _)| id).collect();
     Some((*children.get(nth.checked_rem(children.len())?)?).clone())

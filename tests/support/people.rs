@@ -64,7 +64,15 @@ impl People {
         let mut objects = Objects::new();
         let concerns = |kind: &&Kind| {
             let theirs = self.subject.kinds.iter().any(|known| kind.is(known.name()));
-            theirs || (kind.decode.is_some() && !kind.is("Event") && !kind.is("Lease"))
+            let rules = (self.subject.role)();
+            let of_operator = rules.iter().any(|rule| {
+                rule.resources
+                    .iter()
+                    .flatten()
+                    .any(|plural| plural == kind.plural)
+            });
+            let concerns = of_operator || kind.is("ReplicaSet");
+            theirs || (kind.decode.is_some() && concerns && !kind.is("Event") && !kind.is("Lease"))
         };
         for kind in KINDS.iter().filter(concerns) {
             for object in self.api(kind.kind).list(&ListParams::default()).await? {

@@ -69,7 +69,7 @@ mod tests {
     use crate::controllers::database::scene::Scene;
 
     fn of(scene: &Scene) -> Option<&'static str> {
-        scene.seen(|seen, status| under_way(seen, status))
+        scene.seen(under_way)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::desired::pod::SHAPE;
 use super::live::Live;
 use super::step::{Course, Step};
 use super::verdict;
-use crate::api::database::agent::{Report, Standby, State as Doing};
+use crate::api::database::agent::{Report, Role, Standby, State as Doing};
 use crate::api::database::v1::Synchronous;
 use crate::controllers::common::pod::{is_held_back, is_ready};
 use crate::runtime::conditions::State;
@@ -67,6 +67,12 @@ impl Instance<'_> {
 
     fn is_pending(&self) -> bool {
         self.stays && (self.outdated || !self.restart().is_empty())
+    }
+
+    /// Whether PostgreSQL runs in it as a replica, or becomes the primary. Such a pod is not ready while there is no primary, and is what a failover needs.
+    fn may_take_over(&self) -> bool {
+        let able = |report: &Report| report.role != Role::None || report.state == Doing::Promoting;
+        self.report.is_some_and(able)
     }
 
     fn why(&self) -> String {
@@ -199,7 +205,9 @@ fn unblock(instances: &[Instance<'_>], wanted: Wanted<'_>, live: &Live<'_>, now:
     let mut candidates = instances.iter().filter(stays);
     candidates.find_map(|instance| {
         let pod = Arc::clone(instance.pod);
-        let may = wanted.instances == 1 || live.lease.leader() != Some(&instance.name);
+        let may = wanted.instances == 1
+            || live.lease.leader() != Some(&instance.name)
+                && (live.primary().is_some() || !instance.may_take_over());
         if instance.outdated && !is_ready(&pod) && may && live.is_rolled_out(wanted.shape) {
             let why = "it is not ready, and the spec asks for another one".to_owned();
             return Some(Step::Replace { pod, why });

@@ -83,9 +83,23 @@ fn a_replica_that_serves_nothing_is_made_anew_whatever_the_others_do(
 ) {
     let scene = outdated().change(|scene| {
         scene.pods[ordinal] = pod(replaced, false, None);
+        scene.asked[ordinal].answer = Err("no route".into());
         scene.lease.holder = None;
     });
     assert_eq!(next(&scene), is("replace", replaced));
+}
+
+#[rstest]
+#[case::it_follows_nobody(|report: &mut Report| report.state = Doing::Detached)]
+#[case::it_becomes_the_primary(|report: &mut Report| (report.role, report.state) = (Role::None, Doing::Promoting))]
+fn a_replica_that_may_take_over_stays_while_there_is_no_primary(#[case] change: fn(&mut Report)) {
+    let mut scene = outdated().change(|scene| {
+        scene.pods[1] = pod("orders-1", false, None);
+        change(scene.report(1));
+    });
+    assert_eq!(next(&scene), is("replace", "orders-1"), "somebody else leads");
+    scene.asked[0].answer = Err("no route".into());
+    assert_eq!(next(&scene).0, "wait", "{:?}", next(&scene));
 }
 
 #[test]

@@ -31,14 +31,26 @@ pub fn defaults(kind: &Kind, object: &mut Value) {
             pod(&mut object["spec"]["template"]["spec"]);
         }
         "Service" => service(&mut object["spec"]),
+        "StatefulSet" => stateful_set(&mut object["spec"]),
         "Job" => job(object),
+        "Secret" => default(object, "type", json!("Opaque")),
+        "PersistentVolumeClaim" => default(&mut object["spec"], "volumeMode", json!("Filesystem")),
         "Pod" => {
             pod(&mut object["spec"]);
             for container in each(&mut object["spec"], "containers") {
                 requests(&mut container["resources"]);
             }
         }
-        "ConfigMap" | "PodDisruptionBudget" | "Lease" | "Event" => {}
+        "Lease" => default(object, "spec", json!({})),
+        "RoleBinding" => {
+            // Of an account, the group is the empty one, and that is left out.
+            default(
+                &mut object["roleRef"],
+                "apiGroup",
+                json!("rbac.authorization.k8s.io"),
+            );
+        }
+        "ConfigMap" | "PodDisruptionBudget" | "Event" | "ServiceAccount" | "Role" => {}
         other => panic!("the defaults of {other} are not simulated"),
     }
 }
@@ -56,6 +68,25 @@ fn deployment(spec: &mut Value) {
             json!("25%"),
         );
         default(&mut spec["strategy"]["rollingUpdate"], "maxSurge", json!("25%"));
+    }
+    pod(&mut spec["template"]["spec"]);
+}
+
+fn stateful_set(spec: &mut Value) {
+    default(spec, "replicas", json!(1));
+    default(spec, "podManagementPolicy", json!("OrderedReady"));
+    default(spec, "revisionHistoryLimit", json!(10));
+    default(spec, "updateStrategy", json!({"type": "RollingUpdate"}));
+    default(
+        spec,
+        "persistentVolumeClaimRetentionPolicy",
+        json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
+    );
+    for claim in each(spec, "volumeClaimTemplates") {
+        default(claim, "apiVersion", json!("v1"));
+        default(claim, "kind", json!("PersistentVolumeClaim"));
+        default(claim, "status", json!({"phase": "Pending"}));
+        default(&mut claim["spec"], "volumeMode", json!("Filesystem"));
     }
     pod(&mut spec["template"]["spec"]);
 }
@@ -143,6 +174,11 @@ fn container(container: &mut Value) {
     for port in each(container, "ports") {
         default(port, "protocol", json!("TCP"));
     }
+    for variable in each(container, "env") {
+        if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
+            default(field, "apiVersion", json!("v1"));
+        }
+    }
     for probe in ["readinessProbe", "livenessProbe"] {
         let Some(probe) = container.get_mut(probe) else {
             continue;
@@ -197,7 +233,7 @@ pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), 
         problems.extend(immutable(kind, old, object));
     }
     let pod = match kind.kind {
-        "Deployment" | "Job" => &object["spec"]["template"]["spec"],
+        "Deployment" | "StatefulSet" | "Job" => &object["spec"]["template"]["spec"],
         "Pod" => &object["spec"],
         _ => &Value::Null,
     };
@@ -229,6 +265,14 @@ fn immutable(kind: &Kind, old: &Value, new: &Value) -> Option<String> {
     let fixed: &[&str] = match kind.kind {
         "Deployment" | "ReplicaSet" => &["/spec/selector"],
         "Job" => &["/spec/template", "/spec/selector", "/spec/completions"],
+        "StatefulSet" => &[
+            "/spec/selector",
+            "/spec/serviceName",
+            "/spec/podManagementPolicy",
+            "/spec/volumeClaimTemplates",
+        ],
+        "RoleBinding" => &["/roleRef"],
+        "Secret" => &["/type"],
         "Service" => &["/spec/clusterIP"],
         "ConfigMap" if old["immutable"] == true => &["/data", "/immutable"],
         _ => &[],

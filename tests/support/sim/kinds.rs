@@ -1,12 +1,13 @@
 //! The kinds that the product uses, what may be done to them, and how the API server treats each. Whatever is not here panics: a
 //! simulation that guesses would prove nothing.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::core::ApiResource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -100,12 +101,19 @@ const CUSTOM: Kind = Kind {
 };
 
 /// Every kind that is modelled.
-pub static KINDS: [Kind; 12] = [
+pub static KINDS: [Kind; 19] = [
     Kind {
         version: "v1",
         kind: "MyProxy",
         plural: "myproxies",
         definition: "crds/roadstead.dev_myproxies.yaml",
+        ..CUSTOM
+    },
+    Kind {
+        version: "v1",
+        kind: "Database",
+        plural: "databases",
+        definition: "crds/roadstead.dev_databases.yaml",
         ..CUSTOM
     },
     Kind {
@@ -139,6 +147,15 @@ pub static KINDS: [Kind; 12] = [
         ..PLAIN
     },
     Kind {
+        group: "apps",
+        kind: "StatefulSet",
+        plural: "statefulsets",
+        status: true,
+        generation: true,
+        decode: Some(typed::<StatefulSet>),
+        ..PLAIN
+    },
+    Kind {
         kind: "Service",
         plural: "services",
         status: true,
@@ -149,6 +166,39 @@ pub static KINDS: [Kind; 12] = [
         kind: "ConfigMap",
         plural: "configmaps",
         decode: Some(typed::<ConfigMap>),
+        ..PLAIN
+    },
+    Kind {
+        kind: "Secret",
+        plural: "secrets",
+        decode: Some(typed::<Secret>),
+        ..PLAIN
+    },
+    Kind {
+        kind: "ServiceAccount",
+        plural: "serviceaccounts",
+        decode: Some(typed::<ServiceAccount>),
+        ..PLAIN
+    },
+    Kind {
+        kind: "PersistentVolumeClaim",
+        plural: "persistentvolumeclaims",
+        status: true,
+        decode: Some(typed::<PersistentVolumeClaim>),
+        ..PLAIN
+    },
+    Kind {
+        group: "rbac.authorization.k8s.io",
+        kind: "Role",
+        plural: "roles",
+        decode: Some(typed::<Role>),
+        ..PLAIN
+    },
+    Kind {
+        group: "rbac.authorization.k8s.io",
+        kind: "RoleBinding",
+        plural: "rolebindings",
+        decode: Some(typed::<RoleBinding>),
         ..PLAIN
     },
     Kind {

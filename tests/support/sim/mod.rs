@@ -219,7 +219,7 @@ impl Sim {
             None => {
                 let (answer, deleted) = self.with(|store| {
                     let target = store.get(&request.id()).cloned();
-                    let answer = handle(store, &request);
+                    let answer = store.as_user(user, |store| handle(store, &request));
                     let deletes = request.verb == Verb::Delete && answer.is_ok();
                     (answer, target.filter(|_| deletes))
                 });

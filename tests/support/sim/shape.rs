@@ -30,7 +30,11 @@ pub fn shape(kind: &Kind, path: &[&str], value: &Value) -> Shape {
 }
 
 fn is_atomic_map(kind: &Kind, path: &[&str]) -> bool {
-    matches!(path, [.., "labelSelector"] | ["spec", "selector"]) && kind.decode.is_some()
+    kind.decode.is_some()
+        && matches!(
+            path,
+            [.., "labelSelector" | "nodeSelector" | "fieldRef"] | ["spec", "selector"] | ["roleRef"]
+        )
 }
 
 fn list(kind: &Kind, path: &[&str]) -> Shape {
@@ -65,8 +69,19 @@ fn list(kind: &Kind, path: &[&str]) -> Shape {
         ]
         | [
             ..,
-            "command" | "args" | "drop" | "add" | "matchLabelKeys" | "items" | "tolerations",
+            "command"
+            | "args"
+            | "drop"
+            | "add"
+            | "matchLabelKeys"
+            | "items"
+            | "tolerations"
+            | "preferredDuringSchedulingIgnoredDuringExecution"
+            | "requiredDuringSchedulingIgnoredDuringExecution",
         ]
+        | ["spec", "volumeClaimTemplates"]
+        | ["spec" | "status", "accessModes"]
+        | ["rules" | "subjects"]
         | ["spec", "clusterIPs" | "ipFamilies"] => Shape::Atomic,
         other => panic!(
             "how the list {} of {} is merged is not simulated",

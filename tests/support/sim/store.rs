@@ -67,6 +67,8 @@ pub struct Store {
     forgotten: u64,
     pages: BTreeMap<String, Pages>,
     invariants: Vec<Invariant>,
+    /// Who asked for what is being done; nobody while the models are at work.
+    user: String,
     pub clock: Clock,
 }
 
@@ -85,6 +87,7 @@ impl Store {
             forgotten: 1000,
             pages: BTreeMap::new(),
             invariants: Vec::new(),
+            user: String::new(),
             clock,
         }
     }
@@ -165,6 +168,24 @@ impl Store {
         invariants.iter_mut().for_each(|holds| holds(self));
         self.invariants = invariants;
         object
+    }
+
+    /// The last change.
+    pub fn last(&self) -> Option<&Change> {
+        self.history.back()
+    }
+
+    /// Who asked for it; empty while the models are at work.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Does something in somebody's name.
+    pub fn as_user<T>(&mut self, user: &str, step: impl FnOnce(&mut Self) -> T) -> T {
+        user.clone_into(&mut self.user);
+        let done = step(self);
+        self.user.clear();
+        done
     }
 
     /// From here on `holds` is looked at after every change.

@@ -90,7 +90,15 @@ fn at_birth(store: &mut Store, kind: &Kind, object: &mut Value) {
             object["status"] = json!({"loadBalancer": {}});
         }
         "Pod" => object["status"] = json!({"phase": "Pending", "qosClass": "Burstable"}),
+        "Service" => {
+            object["spec"]["clusterIPs"] = json!([object["spec"]["clusterIP"]]);
+            object["status"] = json!({"loadBalancer": {}});
+        }
         "ReplicaSet" if object["status"].is_null() => object["status"] = json!({"replicas": 0}),
+        "StatefulSet" if object["status"].is_null() => {
+            object["status"] = json!({"replicas": 0, "availableReplicas": 0});
+        }
+        "PersistentVolumeClaim" => object["status"] = json!({"phase": "Pending"}),
         "Deployment" | "Job" | "PodDisruptionBudget" if object["status"].is_null() => {
             object["status"] = json!({})
         }

@@ -22,6 +22,9 @@ pub static GREETER: Subject = Subject {
     register: |manager, _| operator::register(manager, ControllerOptions::default()),
     role,
     kinds: &[&Greeting, &Person],
+    through: &[],
+    cost: 1,
+    watched: |_| {},
     life,
     undisturbed: OnceLock::new(),
 };

@@ -3,38 +3,49 @@
 
 #![allow(dead_code, reason = "each test binary uses what it needs of this")]
 
+pub mod databases;
 pub mod greeter;
 pub mod proxies;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use futures::future::LocalBoxFuture;
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use roadstead::controllers::my_proxy::agents::Agents;
 use roadstead::runtime::manager::Manager;
 use serde_json::Value;
 
+use crate::cases;
 use crate::life::{Course, Undisturbed};
 use crate::sample_proxy;
+use crate::sim::cluster::Cluster;
 use crate::sim::faults::Chance;
 use crate::sim::store::Objects;
 use crate::sim::world::World;
 
+/// With this set to the name of one, that one alone is simulated.
+const SUBJECT: &str = "SUBJECT";
+
 /// All of them.
-pub static ALL: [&Subject; 2] = [&proxies::PROXIES, &greeter::GREETER];
+pub static ALL: [&Subject; 3] = [&proxies::PROXIES, &greeter::GREETER, &databases::DATABASES];
 
 /// An operator that is simulated.
 pub struct Subject {
     /// What it calls itself.
     pub name: &'static str,
-    /// Adds its controllers to a manager; what they ask pods is answered.
-    pub register: fn(&mut Manager, Arc<dyn Agents>),
+    /// Adds its controllers to a manager; what they ask pods the cluster answers.
+    pub register: fn(&mut Manager, &Cluster),
     /// What it may do, besides its Lease and Events.
     pub role: fn() -> Vec<PolicyRule>,
     /// What people give it.
     pub kinds: &'static [&'static dyn Kind],
+    /// Kinds of its children whose own children it deletes too.
+    pub through: &'static [&'static str],
+    /// So many times fewer cases are tried of it than of the others, because they take longer.
+    pub cost: usize,
+    /// Has everything looked at that is written from here on, by what must never be.
+    pub watched: fn(&World),
     /// The main life cycle of its kinds, compared step by step with how it is without faults.
     pub life: for<'a> fn(&'a mut World, &'a mut Course) -> LocalBoxFuture<'a, ()>,
     /// See [`crate::life::without_faults`].
@@ -48,11 +59,38 @@ pub struct Of<C> {
     pub case: C,
 }
 
+impl Subject {
+    /// Whether the short form leaves out what takes longest, since one life takes long already.
+    pub fn is_spared(&self) -> bool {
+        self.cost > 1 && cases::extent([true, false, false])
+    }
+}
+
+impl Of<u64> {
+    /// So many seeds of each subject, and fewer where one takes longer: for `make check`, and otherwise.
+    pub fn seeds(few: u64, many: u64) -> Vec<Self> {
+        Of::each(|subject| {
+            let cost = u64::try_from(subject.cost).unwrap_or(u64::MAX);
+            cases::seeds(few.div_ceil(cost), many.div_ceil(cost))
+        })
+    }
+
+    /// The case that a seed stands for.
+    pub fn map<C>(self, case: impl FnOnce(u64) -> C) -> Of<C> {
+        Of {
+            subject: self.subject,
+            case: case(self.case),
+        }
+    }
+}
+
 impl<C> Of<C> {
     /// The cases that `of` has of each subject.
     pub fn each<I: IntoIterator<Item = C>>(of: impl Fn(&'static Subject) -> I) -> Vec<Self> {
         let of = |subject| of(subject).into_iter().map(move |case| Self { subject, case });
-        ALL.into_iter().flat_map(of).collect()
+        let asked = std::env::var(SUBJECT).ok();
+        let is_asked = |subject: &&Subject| asked.as_ref().is_none_or(|asked| asked == subject.name);
+        ALL.into_iter().filter(is_asked).flat_map(of).collect()
     }
 }
 
@@ -90,6 +128,11 @@ pub trait Kind: Sync {
 
     /// For each field, by its path in the spec as `routes[].path`, a change of the base that has an effect.
     fn changes(&self) -> Vec<(&'static str, Value)>;
+
+    /// Those of these fields whose change has none, or cannot be.
+    fn without_effect(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// A spec that the API server accepts, whatever comes of it.
     fn valid(&self, chance: &mut Chance) -> Value;

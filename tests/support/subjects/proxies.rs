@@ -20,11 +20,15 @@ use crate::sim::world::{NAMESPACE, World, oracles};
 
 pub static PROXIES: Subject = Subject {
     name: "roadstead",
-    register: |manager, agents| {
-        my_proxy::register(manager, settings(), Some(agents), ControllerOptions::default());
+    register: |manager, cluster| {
+        let agents = Some(cluster.agents());
+        my_proxy::register(manager, settings(), agents, ControllerOptions::default());
     },
     role: my_proxy::rules,
     kinds: &[&MyProxy],
+    through: &[],
+    cost: 1,
+    watched: |_| {},
     life,
     undisturbed: OnceLock::new(),
 };

@@ -7,7 +7,7 @@ use roadstead::controllers::my_proxy::desired::unit::{FILE, KEY};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{every, is_deleting, set_condition, set_status, text, writer};
+use super::{databases, every, is_deleting, set_condition, set_status, text, writer};
 use crate::pretence::{self, Fate};
 use crate::sim::kinds::named;
 use crate::sim::store::{Id, Store};
@@ -53,7 +53,8 @@ impl Kubelet {
 
     /// Does what is due, and says when something is due next.
     pub fn step(&mut self, store: &mut Store) -> Option<Instant> {
-        let pods = every(store, "Pod");
+        let mut pods = every(store, "Pod");
+        pods.retain(|(_, pod)| !databases::is_instance(pod));
         self.pods
             .retain(|uid, _| pods.iter().any(|(_, pod)| text(pod, "/metadata/uid") == uid));
         let now = Instant::now();
@@ -138,7 +139,7 @@ impl Known {
     }
 }
 
-fn schedule(store: &mut Store, id: &Id) {
+pub(super) fn schedule(store: &mut Store, id: &Id) {
     let bind = json!({"spec": {"nodeName": "node"}});
     write::merge_patch(store, id, &bind, false, &writer(false))
         .unwrap_or_else(|refusal| panic!("{id:?}: {}", refusal.message));

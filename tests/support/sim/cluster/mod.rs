@@ -1,22 +1,26 @@
-//! The rest of a cluster, as small models: the garbage collector, the controllers of Deployments, ReplicaSets and Jobs, and a kubelet that runs
-//! agents and their nginx. Each looks at what there is and does what is due; what takes time in a cluster takes virtual time here.
+//! The rest of a cluster, as small models: the garbage collector, the controllers of Deployments, ReplicaSets, StatefulSets and Jobs, a kubelet that
+//! runs agents and their nginx, and one that runs instances of databases, which elect their primary. Each looks at what there is and does what is due; what takes time in a cluster takes virtual time here.
 //!
 //! `tests/people_apiserver.rs` holds the controllers to what Kubernetes' own do: both pass the list in `tests/support/controllers/`.
 
 mod agents;
+pub mod databases;
 mod deployment;
 mod gc;
 mod job;
 mod kubelet;
 mod replicaset;
 mod rollout;
+mod stateful_set;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use roadstead::controllers::database::instances::Instances;
 use roadstead::controllers::my_proxy::agents::Agents;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -26,6 +30,8 @@ use super::ownership::Writer;
 use super::store::{Id, Store};
 use super::write;
 use agents::PlayedAgents;
+use databases::asked::PlayedInstances;
+use databases::board::Board;
 
 /// How long the controllers take to notice something.
 const REACTION: Duration = Duration::from_millis(50);
@@ -34,12 +40,15 @@ const REACTION: Duration = Duration::from_millis(50);
 #[derive(Default)]
 struct Memory {
     kubelet: kubelet::Kubelet,
+    databases: databases::Databases,
 }
 
 /// The rest of a cluster; it stops when it is dropped.
 pub struct Cluster {
     sim: Sim,
     memory: Arc<Mutex<Memory>>,
+    /// Somebody has told an instance what to do.
+    told: Arc<Notify>,
     running: JoinHandle<()>,
 }
 
@@ -52,10 +61,12 @@ impl Drop for Cluster {
 impl Cluster {
     pub fn start(sim: &Sim) -> Self {
         let memory = Arc::<Mutex<Memory>>::default();
-        let running = tokio::spawn(run(sim.clone(), Arc::clone(&memory)));
+        let told = Arc::<Notify>::default();
+        let running = tokio::spawn(run(sim.clone(), Arc::clone(&memory), Arc::clone(&told)));
         Self {
             sim: sim.clone(),
             memory,
+            told,
             running,
         }
     }
@@ -68,6 +79,21 @@ impl Cluster {
         })
     }
 
+    /// What an operator asks what instances of databases do, and by which it tells them what to do.
+    pub fn instances(&self) -> Arc<dyn Instances> {
+        Arc::new(PlayedInstances {
+            sim: self.sim.clone(),
+            memory: Arc::clone(&self.memory),
+            told: Arc::clone(&self.told),
+        })
+    }
+
+    /// What is so of the instances of databases at this moment. It may be read wherever something is written.
+    pub fn board(&self) -> Board {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.databases.board.clone()
+    }
+
     /// The configuration that nginx has in each pod that runs, by the pod's namespace and name.
     pub fn serving(&self) -> BTreeMap<(String, String), String> {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,11 +102,9 @@ impl Cluster {
 
     /// Has what was missing be there from now on: every image can be pulled, every Secret exists.
     pub fn mend(&self) {
-        self.memory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .kubelet
-            .mend();
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.kubelet.mend();
+        memory.databases.mend();
     }
 
     /// Panics if the models did: otherwise nobody would notice.
@@ -89,7 +113,7 @@ impl Cluster {
     }
 }
 
-async fn run(sim: Sim, memory: Arc<Mutex<Memory>>) {
+async fn run(sim: Sim, memory: Arc<Mutex<Memory>>, told: Arc<Notify>) {
     let mut news = sim.news();
     loop {
         let (due, seen) = sim.with(|store| {
@@ -110,6 +134,7 @@ async fn run(sim: Sim, memory: Arc<Mutex<Memory>>) {
         tokio::select! {
             biased;
             () = something_else => {}
+            () = told.notified() => {}
             () = sleep_until(due) => {}
         }
         sleep(REACTION).await;
@@ -122,8 +147,13 @@ fn step(store: &mut Store, memory: &mut Memory) -> Option<Instant> {
     job::step(store);
     let stalls = deployment::step(store);
     replicaset::step(store);
+    stateful_set::step(store);
     let pods = memory.kubelet.step(store);
-    [stalls, pods, job::due(store)].into_iter().flatten().min()
+    let instances = memory.databases.step(store);
+    [stalls, pods, instances, job::due(store)]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// In whose name the models write.

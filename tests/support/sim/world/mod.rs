@@ -25,7 +25,7 @@ use crate::mutator::is_all_well;
 use crate::people::People;
 use crate::running::Running;
 use crate::subjects::Subject;
-pub use operator::USER;
+pub use operator::{OPERATORS, USER};
 
 /// The namespace of the people's objects.
 pub const NAMESPACE: &str = "shop";
@@ -83,7 +83,7 @@ impl World {
 
     pub fn without_operator(subject: &'static Subject) -> Self {
         let sim = Sim::new();
-        Self {
+        let world = Self {
             subject,
             cluster: Cluster::start(&sim),
             people: People::of(subject, sim.client("user"), NAMESPACE),
@@ -96,7 +96,9 @@ impl World {
             quiet: QUIET,
             limit: LIMIT,
             started: 0,
-        }
+        };
+        (subject.watched)(&world);
+        world
     }
 
     /// Starts an operator; when `crashed` says so it is killed, and another one takes its place.

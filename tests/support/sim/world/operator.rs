@@ -16,7 +16,7 @@ use crate::sim::faults::Faults;
 /// Whose requests these are, in the log of the API server.
 pub const USER: &str = "operator";
 /// Where its lease is.
-const NAMESPACE: &str = "roadstead-system";
+pub const OPERATORS: &str = "roadstead-system";
 
 /// Starts one under the name `instance`, which no other may have had, with `faults` between it and the API server, in whose log its requests
 /// are those of `user`.
@@ -27,11 +27,11 @@ pub fn start(world: &World, user: &str, instance: &str, faults: &Faults, clock: 
     let service = world.sim.service(user, faults);
     let clients = Clients::over(service, Leadership::standby(), REQUEST_TIMEOUT, &runtime_metrics);
     let options = ManagerOptions {
-        lease: Some(LeaseConfig::new(NAMESPACE, subject.name, instance)),
+        lease: Some(LeaseConfig::new(OPERATORS, subject.name, instance)),
         clock,
         ..ManagerOptions::new(subject.name, instance)
     };
     let mut manager = Manager::new(clients, options, Arc::clone(&metrics), runtime_metrics);
-    (subject.register)(&mut manager, world.cluster.agents());
+    (subject.register)(&mut manager, &world.cluster);
     Running::begin(manager, metrics)
 }

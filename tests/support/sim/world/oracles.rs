@@ -12,7 +12,7 @@ use crate::sim::kinds::named;
 use crate::sim::request::Verb;
 use crate::sim::store::Objects;
 
-/// What is left of the object, itself included.
+/// What is left of the object, itself included, but for volumes.
 pub fn leftovers(objects: &Objects, kind: &str, name: &str) -> Vec<String> {
     let of_it = objects.iter().filter(|(id, object)| {
         let labelled = object["metadata"]["labels"]["app.kubernetes.io/instance"] == name;
@@ -23,7 +23,8 @@ pub fn leftovers(objects: &Objects, kind: &str, name: &str) -> Vec<String> {
         let owned = owners
             .into_iter()
             .any(|owner| owner["kind"] == kind && owner["name"] == name);
-        id.kind != "Event" && (labelled || owned || (id.kind == kind && id.name == name))
+        !["Event", "PersistentVolumeClaim"].contains(&id.kind)
+            && (labelled || owned || (id.kind == kind && id.name == name))
     });
     of_it
         .map(|(id, _)| format!("{} {}/{}", id.kind, id.namespace, id.name))
@@ -60,7 +61,7 @@ pub fn deletes_name_a_uid(world: &World) {
     }
 }
 
-/// Nothing is deleted but what an object of people controls.
+/// Nothing is deleted but what an object of people controls, or a child of it through which it acts.
 pub fn deletes_only_what_it_made(world: &World) {
     for entry in of_operator(world) {
         let Some(deleted) = &entry.deleted else { continue };
@@ -70,11 +71,9 @@ pub fn deletes_only_what_it_made(world: &World) {
             .flatten()
             .filter(|owner| owner["controller"] == true);
         let is_of_people = |owner: &Value| {
-            world
-                .subject
-                .kinds
-                .iter()
-                .any(|kind| owner["kind"] == kind.name())
+            let mut kinds = world.subject.kinds.iter().map(|kind| kind.name());
+            kinds.any(|kind| owner["kind"] == kind)
+                || world.subject.through.iter().any(|kind| owner["kind"] == *kind)
         };
         assert!(
             controllers.any(is_of_people),
@@ -149,7 +148,18 @@ pub async fn a_further_reconcile_writes_nothing(world: &mut World) {
 /// owner goes, so it is left out; a pod that lost it is told of until it is replaced, so there is nothing to compare.
 pub async fn is_as_if_new(world: &World) {
     const LABEL: &str = "app.kubernetes.io/managed-by";
-    const CHILDREN: [&str; 5] = ["ConfigMap", "Service", "Deployment", "Job", "PodDisruptionBudget"];
+    const CHILDREN: [&str; 10] = [
+        "ConfigMap",
+        "Service",
+        "Deployment",
+        "Job",
+        "PodDisruptionBudget",
+        "StatefulSet",
+        "Secret",
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+    ];
     let is_known = |object: &Value| !object["metadata"]["labels"][LABEL].is_null();
     if !world.list("Pod").iter().all(is_known) {
         return;
@@ -157,7 +167,10 @@ pub async fn is_as_if_new(world: &World) {
     let mut is = snapshot::take(world);
     is.retain(|key, object| {
         let is_child = CHILDREN.iter().any(|kind| object["kind"] == *kind);
-        (!is_child || is_known(object)) && !key.starts_with("Pod of Job")
+        // Volumes of instances that were there once stay.
+        (!is_child || is_known(object))
+            && !key.starts_with("Pod of Job")
+            && object["kind"] != "PersistentVolumeClaim"
     });
     let mut new = World::new(world.subject);
     new.cluster.mend();
@@ -174,5 +187,7 @@ pub async fn is_as_if_new(world: &World) {
     })
     .await;
     new.until_quiet().await;
-    snapshot::assert_same(&snapshot::take(&new), &is, "in a new cluster with the same specs");
+    let mut new = snapshot::take(&new);
+    new.retain(|_, object| object["kind"] != "PersistentVolumeClaim");
+    snapshot::assert_same(&new, &is, "in a new cluster with the same specs");
 }

@@ -20,7 +20,10 @@ pub fn take(world: &World) -> Snapshot {
             let mut key = format!("{} {}/{}", id.kind, id.namespace, id.name);
             if id.kind == "Pod" {
                 let owner = &object["metadata"]["ownerReferences"][0]["kind"];
-                let of = format!("Pod of {} ", owner.as_str().unwrap_or_default());
+                // Of databases, another instance may lead: they are told apart by what they are, and not by name.
+                let role = object["metadata"]["labels"]["roadstead.dev/role"].as_str();
+                let role = role.map(|role| format!("{role} ")).unwrap_or_default();
+                let of = format!("Pod of {} {role}", owner.as_str().unwrap_or_default());
                 let alike = snapshot.keys().filter(|key| key.starts_with(&of)).count();
                 key = format!("{of}{alike}");
             }
@@ -43,6 +46,16 @@ fn essence(object: &Value) -> Value {
         "owners": metadata["ownerReferences"].as_array().into_iter().flatten()
             .map(|owner| json!([owner["kind"], lasting_name(owner), owner["controller"]])).collect::<Vec<_>>(),
     });
+    match object["kind"].as_str() {
+        Some("Database") => database(&mut kept["status"]),
+        Some("ConfigMap") => settings(&mut kept["data"]),
+        // Drawn by chance.
+        Some("Secret") => {
+            let values = kept["data"].as_object_mut().into_iter().flatten();
+            values.for_each(|(_, value)| *value = json!("drawn"));
+        }
+        _ => {}
+    }
     forget(&mut kept);
     // The Deployment controller puts last what it has changed last.
     if object["kind"] == "Deployment"
@@ -53,9 +66,34 @@ fn essence(object: &Value) -> Value {
     kept
 }
 
+/// Says of instances what they are, and not which.
+fn database(status: &mut Value) {
+    let instances = status["instances"].as_array_mut().into_iter().flatten();
+    instances.for_each(|instance| instance["name"] = Value::Null);
+    if let Some(instances) = status["instances"].as_array_mut() {
+        instances.sort_by_key(|instance| instance["role"].to_string());
+    }
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        let message = condition["message"].as_str().unwrap_or_default();
+        let words = message.split(' ').map(|word| match word.rsplit_once('-') {
+            Some((name, ordinal)) if ordinal.trim_end_matches([',', ':']).parse::<u32>().is_ok() => name,
+            _ => word,
+        });
+        condition["message"] = json!(words.collect::<Vec<_>>().join(" "));
+    }
+}
+
+/// The settings of a database, as the fields that they are.
+fn settings(data: &mut Value) {
+    let file = data["instance.json"].as_str();
+    if let Some(read) = file.and_then(|file| serde_json::from_str(file).ok()) {
+        data["instance.json"] = read;
+    }
+}
+
 /// Takes out what is empty, what nobody decides on, and what the mutator writes where it is nobody's business.
 fn forget(value: &mut Value) {
-    const BY_CHANCE: [&str; 17] = [
+    const BY_CHANCE: [&str; 28] = [
         "lastTransitionTime",
         "lastUpdateTime",
         "lastProbeTime",
@@ -70,6 +108,18 @@ fn forget(value: &mut Value) {
         "podNames",
         "pod-template-hash",
         "deployment.kubernetes.io/revision",
+        "controller-revision-hash",
+        "currentRevision",
+        "updateRevision",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "hostname",
+        "claimName",
+        // Whose data it is, and who leads.
+        "systemIdentifier",
+        "timeline",
+        "primary",
+        "roadstead.dev/settings",
         // A hash, in which the uid of the owner is.
         "roadstead.dev/applied",
         "team",
