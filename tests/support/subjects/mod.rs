@@ -60,9 +60,9 @@ pub struct Of<C> {
 }
 
 impl Subject {
-    /// Whether the short form leaves out what takes longest, since one life takes long already.
+    /// Whether the short form leaves out what takes longest, since one life takes long already. Whoever asks for this one alone gets it.
     pub fn is_spared(&self) -> bool {
-        self.cost > 1 && cases::extent([true, false, false])
+        self.cost > 1 && std::env::var(SUBJECT).is_err() && cases::extent([true, false, false])
     }
 }
 
