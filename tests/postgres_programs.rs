@@ -316,7 +316,10 @@ async fn settings_are_reloaded_and_those_that_wait_for_a_restart_are_named() {
     let until = Instant::now() + SOON;
     loop {
         let refused = zero.local.configuration().await.unwrap().refused;
-        if refused.iter().any(|refused| refused.starts_with("shared_buffers: ")) {
+        if refused
+            .iter()
+            .any(|refused| refused.starts_with("shared_buffers: "))
+        {
             break;
         }
         assert!(Instant::now() < until, "{refused:?}");
