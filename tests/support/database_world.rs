@@ -27,7 +27,7 @@ use roadstead::controllers::database::instances::{Instances, Order};
 use roadstead::controllers::database::{self, Settings};
 use roadstead::pki::authority::Identity;
 use roadstead::runtime::backoff::Backoff;
-use roadstead::runtime::client::Clients;
+use roadstead::runtime::client::{Clients, is_not_found};
 use roadstead::runtime::controller::ControllerOptions;
 use roadstead::runtime::key::Object;
 use roadstead::runtime::lease::Leadership;
@@ -269,7 +269,8 @@ impl World {
             .api::<Pod>()
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
             .await;
-        patched.unwrap();
+        // The operator may have deleted it meanwhile.
+        assert!(patched.map_or_else(|error| is_not_found(&error), |_| true));
     }
 
     /// Plays the instance that takes the Lease: it replaces it as a whole, as instances do.
