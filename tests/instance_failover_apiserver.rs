@@ -359,9 +359,14 @@ async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pau
     }
     database.whole().await;
     assert!(!until_it_waits(&database, primary).await.lowered);
-    let asked = Instant::now();
     let to = json!({"to": database.instances[replicas[0]].name, "why": "a test"});
-    database.order(primary, SWITCHOVER, to).await.unwrap();
+    // It is refused until the other one is known to be able to, and asked again, as the operator does.
+    database
+        .until(LIMIT, "the handover begins", async || {
+            database.order(primary, SWITCHOVER, to.clone()).await.is_ok()
+        })
+        .await;
+    let asked = Instant::now();
     assert_eq!(database.another_primary(primary).await, replicas[0]);
     let pause = writers.resume(&database, asked).await;
     figure("handed_over", pause);
