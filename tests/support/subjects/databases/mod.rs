@@ -27,7 +27,7 @@ pub static DATABASES: Subject = Subject {
     role: database::rules,
     kinds: &[&Database],
     through: &["StatefulSet"],
-    cost: 16,
+    cost: 40,
     watched: oracles::watch,
     life,
     undisturbed: OnceLock::new(),
