@@ -12,13 +12,10 @@ use crate::api::database::v1::DatabaseStatus;
 use crate::runtime::key::ObjectKey;
 use crate::runtime::upgradeable::{Hold, Upgradeable};
 
-/// How long a database may be without a primary, and how long a rollout may take: what takes longer waits for a person, and perhaps for an update.
-const LIMITS: [(&str, Duration); 2] = [
-    (FAILOVER, Duration::from_secs(10 * 60)),
-    (ROLLOUT, Duration::from_secs(60 * 60)),
-];
-const FAILOVER: &str = "Failover";
-const ROLLOUT: &str = "Rollout";
+/// What is under way, in a word, and how long it may take: what takes longer waits for a person, and perhaps for an update.
+type UnderWay = (&'static str, Duration);
+const FAILOVER: UnderWay = ("Failover", Duration::from_secs(10 * 60));
+const ROLLOUT: UnderWay = ("Rollout", Duration::from_secs(60 * 60));
 
 /// What holds updates back, one thing for each database.
 #[derive(Debug, Default)]
@@ -26,17 +23,16 @@ pub struct Holds(Mutex<HashMap<ObjectKey, (&'static str, Hold)>>);
 
 impl Holds {
     /// Holds updates back as long as something is under way with this database, and no longer than its limit.
-    pub fn keep(&self, key: ObjectKey, under_way: Option<&'static str>, upgradeable: &Upgradeable) {
+    pub fn keep(&self, key: ObjectKey, under_way: Option<UnderWay>, upgradeable: &Upgradeable) {
         let mut holds = self.lock();
-        let limit = LIMITS.iter().find(|(reason, _)| Some(*reason) == under_way);
-        let Some((reason, limit)) = limit else {
+        let Some((reason, limit)) = under_way else {
             holds.remove(&key);
             return;
         };
-        if holds.get(&key).is_some_and(|(held, _)| held == reason) {
+        if holds.get(&key).is_some_and(|(held, _)| *held == reason) {
             return;
         }
-        let hold = upgradeable.hold(reason, &format!("Database {key}"), *limit);
+        let hold = upgradeable.hold(reason, &format!("Database {key}"), limit);
         holds.insert(key, (reason, hold));
     }
 
@@ -50,8 +46,8 @@ impl Holds {
     }
 }
 
-/// What is under way, in a word, if updates are to wait for it.
-pub fn under_way(seen: &Seen<'_>, status: &DatabaseStatus) -> Option<&'static str> {
+/// What is under way, if updates are to wait for it.
+pub fn under_way(seen: &Seen<'_>, status: &DatabaseStatus) -> Option<UnderWay> {
     if is_degraded(status, AVAILABLE) {
         return Some(FAILOVER);
     }
@@ -68,7 +64,7 @@ mod tests {
     use super::*;
     use crate::controllers::database::scene::Scene;
 
-    fn of(scene: &Scene) -> Option<&'static str> {
+    fn of(scene: &Scene) -> Option<UnderWay> {
         scene.seen(under_way)
     }
 
@@ -97,7 +93,7 @@ mod tests {
                 .values()
                 .map(|(reason, _)| *reason)
                 .collect::<Vec<_>>(),
-            [FAILOVER]
+            [FAILOVER.0]
         );
         holds.keep(key(), None, &upgradeable);
         assert!(holds.lock().is_empty());

@@ -137,7 +137,7 @@ impl DatabaseReconciler {
                 )
                 .await;
                 // What was known of the instances is so only as long as they go by the same settings.
-                if written.is_ok() && applied.ground().settings == ground.settings {
+                if written.is_ok() && applied.settings_hash() == ground.settings {
                     self.go_on(database, (&observed, &live), decided, &mut applied, context)
                         .await;
                 }

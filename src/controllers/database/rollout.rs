@@ -179,7 +179,7 @@ fn course(
     let mut standbys: Vec<_> = primary
         .standbys
         .iter()
-        .filter(|standby| standby.state == "streaming")
+        .filter(|standby| standby.streams())
         .filter(|standby| instances.iter().any(|instance| instance.name == standby.name))
         .collect();
     // What commits wait for has the most.

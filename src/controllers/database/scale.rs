@@ -78,14 +78,10 @@ fn course(wanted: i32, leaving: &[String], live: &Live<'_>) -> Course {
     let Some(primary) = live.primary().filter(|_| available.state == State::True) else {
         return Course::Wait(format!("the primary to take writes: {}", available.message));
     };
-    let streaming = |name: &str| {
-        let mut standbys = primary.standbys.iter();
-        standbys.any(|standby| standby.name == name && standby.state == "streaming")
-    };
     let leader = live.lease.leader().unwrap_or_default();
     let mut stay = live.names().filter(|name| !leaving.contains(name));
     if leaving.iter().any(|name| name == leader) {
-        return match stay.find(|name| streaming(name)) {
+        return match stay.find(|name| primary.streams_to(name)) {
             Some(to) => Course::Take(Step::HandOver {
                 from: leader.to_owned(),
                 to,
@@ -97,7 +93,9 @@ fn course(wanted: i32, leaving: &[String], live: &Live<'_>) -> Course {
         };
     }
     let others = usize::try_from(wanted).unwrap_or_default().saturating_sub(1);
-    let there = stay.filter(|name| name != leader && streaming(name)).count();
+    let there = stay
+        .filter(|name| name != leader && primary.streams_to(name))
+        .count();
     if there < others {
         return Course::Wait(format!(
             "every replica that stays to stream: {there} of {others} do"

@@ -28,12 +28,8 @@ pub fn wish(database: &Database, live: &Live<'_>) -> Option<Wish> {
     if leader == to {
         return Some(Wish::Granted);
     }
-    let streams = |name: &str| {
-        let mut standbys = primary.standbys.iter();
-        standbys.any(|standby| standby.name == name && standby.state == "streaming")
-    };
-    if !streams(to) {
-        let able: Vec<String> = live.names().filter(|name| streams(name)).collect();
+    if !primary.streams_to(to) {
+        let able: Vec<String> = live.names().filter(|name| primary.streams_to(name)).collect();
         let accepted = if able.is_empty() {
             "a replica that streams, and none does at present".to_owned()
         } else {

@@ -110,13 +110,9 @@ pub fn replication(live: &Live<'_>, wanted: i32) -> Verdict {
         };
         return verdict(state, available.reason, available.message);
     };
-    let streams = |name: &str| {
-        let mut standbys = primary.standbys.iter();
-        standbys.any(|standby| standby.name == name && standby.state == "streaming")
-    };
     let leader = live.lease.leader().unwrap_or_default();
     let others = live.pods.iter().filter(|pod| pod.name_any() != leader);
-    let (streaming, not): (Vec<_>, Vec<_>) = others.partition(|pod| streams(&pod.name_any()));
+    let (streaming, not): (Vec<_>, Vec<_>) = others.partition(|pod| primary.streams_to(&pod.name_any()));
     let count = streaming.len();
     if count >= replicas {
         return verdict(
@@ -269,9 +265,7 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
                 | Doing::Stopping
         )
     };
-    if let Intent::CarryOut(_, decided) = intent
-        && let Some(told) = decided.course.told()
-    {
+    if let Some(told) = decided.course.told() {
         return verdict(State::True, ROLLING_OUT, told);
     }
     let moving = live.reports().find(|(_, report)| moves(report));

@@ -42,8 +42,6 @@ pub struct Applied {
     pub certificates: Data,
     /// What is worth telling.
     pub announcements: Vec<Announcement>,
-    /// Pods were not marked that should have been.
-    pub unmarked: bool,
 }
 
 impl Applied {
@@ -59,20 +57,21 @@ impl Applied {
                 secret(&names::tls(database)),
             ),
             announcements: Vec::new(),
-            unmarked: false,
         }
+    }
+
+    /// What names the settings that instances should go by.
+    pub fn settings_hash(&self) -> Option<String> {
+        let settings = self.settings.as_ref()?;
+        settings.data.as_ref()?.get(SETTINGS).map(settings_hash)
     }
 
     /// What it is judged by.
     pub fn ground(&self) -> Ground {
-        let file = self
-            .settings
-            .as_ref()
-            .and_then(|told| told.data.as_ref()?.get(SETTINGS));
         Ground {
             stateful_set: self.stateful_set.clone(),
             lease: self.lease.as_deref().map(Held::of).unwrap_or_default(),
-            settings: file.map(settings_hash),
+            settings: self.settings_hash(),
         }
     }
 }
@@ -135,8 +134,9 @@ pub async fn write(
         budgets.push(name);
     }
     apply.prune(database, &observed.budgets, &budgets).await?;
-    if let Some(settings) = applied.ground().settings {
-        applied.unmarked = !mark(apply, observed.pods.iter(), TOLD, &settings).await;
+    if let Some(settings) = applied.settings_hash() {
+        // One that was not marked is with the next reconcile, and its kubelet looks in its own time.
+        mark(apply, observed.pods.iter(), TOLD, &settings).await;
     }
     Ok(())
 }

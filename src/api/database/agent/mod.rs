@@ -252,6 +252,21 @@ pub struct Standby {
     pub replayed: Option<Lsn>,
 }
 
+impl Standby {
+    /// Whether it has caught up once, and receives what is written now.
+    pub fn streams(&self) -> bool {
+        self.state == "streaming"
+    }
+}
+
+impl Report {
+    /// Whether the instance of this name streams from the one that says so.
+    pub fn streams_to(&self, name: &str) -> bool {
+        let mut standbys = self.standbys.iter();
+        standbys.any(|standby| standby.name == name && standby.streams())
+    }
+}
+
 /// What a primary that cannot renew the Lease asks of the others: to confirm that they cannot reach the API server either, and not to take the Lease for
 /// one lease duration from then on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

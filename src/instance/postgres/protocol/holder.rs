@@ -159,7 +159,7 @@ impl Protocol {
                 let reaches_the_lease = peer.report.api_ms.is_some_and(|ms| ms < REACHES_MS);
                 is_fresh(peer, situation.now) && peer.report.state == State::Streaming && reaches_the_lease
             });
-            standby.state == "streaming" && follows && wanted.is_none_or(|wanted| wanted == standby.name)
+            standby.streams() && follows && wanted.is_none_or(|wanted| wanted == standby.name)
         });
         let best = able.max_by_key(|standby| {
             (
@@ -177,10 +177,7 @@ impl Protocol {
         let Server::Running(running) = situation.server else {
             return false;
         };
-        let streaming = running
-            .standbys
-            .iter()
-            .filter(|standby| standby.state == "streaming");
+        let streaming = running.standbys.iter().filter(|standby| standby.streams());
         let present: BTreeSet<&str> = streaming.map(|standby| standby.name.as_str()).collect();
         let record = situation.lease.and_then(|seen| seen.record.as_ref());
         record.is_some_and(|record| record.quorums.iter().all(|quorum| quorum.overlaps(&present)))
@@ -269,11 +266,7 @@ impl Protocol {
                 .any(|member| member.name == *name)
         };
         kept.members.retain(|name| wanted(name) || name == situation.me);
-        for standby in running
-            .standbys
-            .iter()
-            .filter(|standby| standby.state == "streaming")
-        {
+        for standby in running.standbys.iter().filter(|standby| standby.streams()) {
             if situation
                 .settings
                 .members

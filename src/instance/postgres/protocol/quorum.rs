@@ -68,7 +68,7 @@ impl Protocol {
         let streaming: BTreeSet<String> = running
             .standbys
             .iter()
-            .filter(|standby| standby.state == "streaming")
+            .filter(|standby| standby.streams())
             .map(|standby| standby.name.clone())
             .filter(is_member)
             .collect();

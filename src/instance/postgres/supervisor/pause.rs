@@ -17,8 +17,8 @@ const AGAIN: Duration = Duration::from_millis(200);
 impl Supervisor {
     /// Has PostgreSQL started again, if it has settings that wait for that. So whoever asks twice gets one restart.
     pub(super) fn restart(&mut self, restart: &Restart) -> Result<(), String> {
-        let report = self.shown.borrow().report.clone();
-        if report.pending_restart.is_empty() {
+        let waits = !self.shown.borrow().report.pending_restart.is_empty();
+        if !waits {
             return Err(format!("no setting waits for a restart: {}", restart.why));
         }
         self.with(|protocol, situation| protocol.asked_to_restart(situation))

@@ -25,10 +25,11 @@ impl Supervisor {
         let role = self.with(|protocol, situation| protocol.role(situation));
         let (server, _) = self.server(now);
         // What waits for a restart is told together with the settings that it comes from.
-        if !matches!(server, Server::Running(_)) || self.configuration().is_some() {
+        let configuration = self.configuration();
+        if !matches!(server, Server::Running(_)) || configuration.is_some() {
             self.taken = Some(self.mounted.hash.clone());
         }
-        let report = self.report(role, &server, now);
+        let report = self.report(role, &server, configuration.as_ref(), now);
         let ready = self.readiness(role, &server, now);
         let others = self
             .mounted
@@ -71,7 +72,13 @@ impl Supervisor {
         set(&self.suspect, suspect);
     }
 
-    fn report(&self, role: Role, server: &Server, now: Instant) -> Report {
+    fn report(
+        &self,
+        role: Role,
+        server: &Server,
+        configuration: Option<&Configuration>,
+        now: Instant,
+    ) -> Report {
         let ms =
             |at: Instant| u64::try_from(now.saturating_duration_since(at).as_millis()).unwrap_or(u64::MAX);
         let mut report = Report {
@@ -92,8 +99,8 @@ impl Supervisor {
                 report.streaming = running.streaming;
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
-                if let Some(configuration) = self.configuration() {
-                    self.report_configuration(running.primary, &configuration, &mut report);
+                if let Some(configuration) = configuration {
+                    self.report_configuration(running.primary, configuration, &mut report);
                 }
             }
             (_, Data::Present(stored)) => {
