@@ -283,6 +283,14 @@ async fn until_it_waits(database: &Database, index: usize) -> Report {
     found
 }
 
+/// Has a replica start PostgreSQL again, once a setting waits for that and all are well.
+async fn start_again(database: &Database, replica: usize) {
+    database.whole().await;
+    until_it_waits(database, replica).await;
+    let begun = database.order(replica, RESTART, json!({"why": "a test"}));
+    begun.await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pause_each() {
     let database = Arc::new(Database::serving("restarted", 90, 3, Synchronous::Required).await);
@@ -331,12 +339,7 @@ async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pau
     );
     assert_eq!(database.primary().await, Some(primary));
     for replica in &replicas {
-        database.whole().await;
-        until_it_waits(&database, *replica).await;
-        database
-            .order(*replica, RESTART, json!({"why": "a test"}))
-            .await
-            .unwrap();
+        start_again(&database, *replica).await;
         database
             .until(LIMIT, "it was started again", async || {
                 database
@@ -350,12 +353,7 @@ async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pau
 
     connections("80");
     for replica in &replicas {
-        database.whole().await;
-        until_it_waits(&database, *replica).await;
-        database
-            .order(*replica, RESTART, json!({"why": "a test"}))
-            .await
-            .unwrap();
+        start_again(&database, *replica).await;
     }
     database.whole().await;
     assert!(!until_it_waits(&database, primary).await.lowered);

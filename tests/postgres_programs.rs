@@ -362,7 +362,7 @@ async fn each_logs_in_as_they_may_and_nobody_else() {
 async fn a_certificate_of_another_name_copies_nothing_and_the_error_says_why() {
     let [mut zero, one] = two().await;
     zero.initialise().await;
-    one.authority.mount(&one.options.tls, "operator");
+    one.authority.mount(&one.options.tls, "operator", "orders-0");
     one.configure(Some(0), None);
     let copy = one.programs.base_backup(&one.options, one.volume(), "127.0.0.2");
     let error = copy.await.unwrap_err().to_string();

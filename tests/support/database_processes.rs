@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use roadstead::api::database::agent::{
-    CONTAINER, Member, RECORD, ROLE_LABEL, Report, SETTINGS, Settings, Synchronous,
+    CONTAINER, Member, RECORD, REPLICATION_USER, ROLE_LABEL, Report, SETTINGS, Settings, Synchronous,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -27,10 +27,13 @@ use tokio_postgres::{Config, NoTls};
 
 use crate::apiserver::{ApiServer, within};
 
+#[path = "database_authority.rs"]
+mod authority;
 #[path = "database_operator.rs"]
 mod operator;
 
-use operator::{Authority, Operator};
+use authority::Authority;
+use operator::Operator;
 
 /// On a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(90);
@@ -207,7 +210,7 @@ impl Database {
         write_settings(&settings, &self.settings);
         std::fs::write(credentials.join("username"), &self.name).unwrap();
         std::fs::write(credentials.join("password"), PASSWORD).unwrap();
-        authority.mount(&make("tls"), &host);
+        authority.mount(&make("tls"), REPLICATION_USER, &host);
         let mut kubeconfig: Value =
             serde_json::from_slice(&std::fs::read(server.kubeconfig()).unwrap()).unwrap();
         let url = kubeconfig["clusters"][0]["cluster"]["server"]

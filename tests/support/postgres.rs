@@ -2,13 +2,11 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use roadstead::api::database::agent::{INSTANCE_ROLE, Member, REPLICATION_USER, Settings};
+use roadstead::api::database::agent::{Member, REPLICATION_USER, Settings};
 use roadstead::instance::postgres::options::Options;
 use roadstead::instance::postgres::postmaster::{Postmaster, kill_all};
 use roadstead::instance::postgres::programs::Programs;
@@ -24,42 +22,11 @@ pub const SOON: Duration = Duration::from_secs(20);
 /// The owner's password.
 pub const PASSWORD: &str = "correct horse";
 
-/// An authority that signs the certificates of a database's instances.
-pub struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    certificate: String,
-}
+#[path = "database_authority.rs"]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+mod authority;
 
-impl Authority {
-    pub fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "orders");
-        let certificate = params.self_signed(&key).unwrap().pem();
-        let issuer = Issuer::new(params, key);
-        Self { issuer, certificate }
-    }
-
-    /// Writes what the operator would mount.
-    pub fn mount(&self, folder: &Path, name: &str) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["orders-0".to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params
-            .distinguished_name
-            .push(DnType::OrganizationalUnitName, INSTANCE_ROLE);
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::create_dir_all(folder).unwrap();
-        for (name, content) in [
-            ("ca.crt", self.certificate.clone()),
-            ("tls.crt", certificate.pem()),
-            ("tls.key", key.serialize_pem()),
-        ] {
-            std::fs::write(folder.join(name), content).unwrap();
-        }
-    }
-}
+use authority::Authority;
 
 /// One instance, ended with all its processes when it is dropped.
 pub struct Instance {
@@ -128,7 +95,7 @@ impl Instance {
         if options.user.is_some() {
             chown(&options.volume, options.user, None).unwrap();
         }
-        authority.mount(&options.tls, REPLICATION_USER);
+        authority.mount(&options.tls, REPLICATION_USER, "orders-0");
         let programs = match std::env::var("ROADSTEAD_TEST_POSTGRES_MAJOR") {
             Ok(major) => Programs::find(&options, major.parse().unwrap()).await.unwrap(),
             Err(_) => newest(&options).await,
