@@ -13,6 +13,8 @@ use crate::instance::postgres::record::{Quorum, Record};
 
 /// A primary that commits nothing for so long hangs: it is killed, and another takes over.
 const HUNG: Duration = Duration::from_secs(10);
+/// What is stopped in order, or cannot be killed since its disk hangs, has so much longer.
+const STOP: Duration = Duration::from_secs(20);
 /// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.
 const RESTART: Duration = Duration::from_secs(15);
 /// Who has heard from the API server within so many milliseconds can take the Lease.
@@ -223,9 +225,12 @@ impl Protocol {
         let sign = self
             .leading
             .map(|leading| situation.canary.map_or(leading, |canary| canary.max(leading)));
-        // One that is being stopped answers nobody; that has a bound of its own.
-        let stops = situation.work == Some(Work::Stopping);
-        let hung = (self.lasted(Passing::Silent, now) > HUNG && !stops)
+        // One that is being stopped answers nobody, and has longer.
+        let patience = match situation.work {
+            Some(Work::Stopping) => HUNG + STOP,
+            _ => HUNG,
+        };
+        let hung = self.lasted(Passing::Silent, now) > patience
             || (situation.work.is_none() && sign.is_some_and(|sign| now.saturating_sub(sign) > HUNG));
         if hung {
             self.let_others(now);

@@ -161,7 +161,9 @@ fn a_replica_of_whose_data_nothing_can_be_made_is_copied_anew() {
 mod quorum {
     use std::collections::BTreeMap;
 
-    use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Write};
+    use super::super::{
+        Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
+    };
     use super::*;
     use crate::api::database::agent::{Lsn, Member, Settings, Standby, State};
     use crate::instance::postgres::record::{Quorum, Record};
@@ -182,6 +184,7 @@ mod quorum {
         stopped: bool,
         silent: bool,
         canary: Option<Duration>,
+        work: Option<Work>,
     }
 
     impl Primary {
@@ -233,6 +236,7 @@ mod quorum {
                 stopped: false,
                 silent: false,
                 canary: None,
+                work: None,
             }
         }
 
@@ -307,7 +311,7 @@ mod quorum {
                 looked: self.now,
                 writing,
                 pleading: false,
-                work: None,
+                work: self.work,
             };
             ask(protocol, &situation)
         }
@@ -349,6 +353,19 @@ mod quorum {
             Command::Stop(How::Immediate),
             "now it hangs"
         );
+    }
+
+    #[test]
+    fn a_primary_that_is_stopped_in_order_has_the_time_for_it_and_not_for_ever() {
+        let mut primary = Primary::new(&["a-1"]);
+        primary.canary = Some(primary.now);
+        primary.written(&["a-1"]);
+        (primary.silent, primary.work) = (true, Some(Work::Stopping));
+        assert!(!matches!(primary.step(&[], true), Command::Stop(_)), "not yet");
+        primary.now += secs(15);
+        assert!(!matches!(primary.step(&[], true), Command::Stop(_)), "nor now");
+        primary.now += secs(16);
+        assert_eq!(primary.step(&[], true), Command::Stop(How::Immediate));
     }
 
     #[rstest]
