@@ -98,6 +98,13 @@ pub struct Settings {
     pub databases: Vec<LogicalDatabase>,
 }
 
+impl Settings {
+    /// Whether an instance of this name is to be there.
+    pub fn has_member(&self, name: &str) -> bool {
+        self.members.iter().any(|member| member.name == name)
+    }
+}
+
 /// An instance, which is also a pod of the StatefulSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

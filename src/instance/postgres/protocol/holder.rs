@@ -263,24 +263,13 @@ impl Protocol {
         kept.timeline = kept.timeline.max(running.timeline);
         kept.flushed = running.received;
         (kept.handover, kept.stopped) = (None, None);
-        let wanted = |name: &String| {
-            situation
-                .settings
-                .members
-                .iter()
-                .any(|member| member.name == *name)
-        };
-        kept.members.retain(|name| wanted(name) || name == situation.me);
-        for standby in running.standbys.iter().filter(|standby| standby.streams()) {
-            if situation
-                .settings
-                .members
-                .iter()
-                .any(|member| member.name == standby.name)
-            {
-                kept.members.insert(standby.name.clone());
-            }
-        }
+        let settings = situation.settings;
+        kept.members
+            .retain(|name| settings.has_member(name) || name == situation.me);
+        let streaming = running.standbys.iter().filter(|standby| standby.streams());
+        let streaming = streaming.map(|standby| standby.name.clone());
+        kept.members
+            .extend(streaming.filter(|name| settings.has_member(name)));
         self.keep_quorums(&mut kept, running, situation);
         kept
     }

@@ -61,10 +61,7 @@ impl Protocol {
     }
 
     fn wanted(&mut self, running: &Running, situation: &Situation<'_>) -> Option<Quorum> {
-        let is_member = |name: &String| {
-            let mut members = situation.settings.members.iter();
-            members.any(|member| member.name == *name)
-        };
+        let is_member = |name: &String| situation.settings.has_member(name);
         let streaming: BTreeSet<String> = running
             .standbys
             .iter()

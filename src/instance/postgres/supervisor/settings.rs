@@ -42,7 +42,7 @@ pub(super) fn read(options: &Options) -> Result<Mounted, SettingsError> {
             path: path.clone(),
             source,
         })?;
-    if !settings.members.iter().any(|member| member.name == options.name) {
+    if !settings.has_member(&options.name) {
         let members: Vec<_> = settings
             .members
             .iter()
