@@ -79,18 +79,27 @@ impl Instance<'_> {
         if self.outdated {
             "the spec asks for another pod".to_owned()
         } else {
-            format!("{} takes effect then", self.restart().join(", "))
+            self.why_again()
         }
     }
 
+    fn why_again(&self) -> String {
+        format!("{} takes effect then", self.restart().join(", "))
+    }
+
     fn step(&self) -> Step {
-        let why = self.why();
         if self.outdated {
             let pod = Arc::clone(self.pod);
-            Step::Replace { pod, why }
+            Step::Replace { pod, why: self.why() }
         } else {
-            let instance = self.name.clone();
-            Step::Restart { instance, why }
+            self.start_again()
+        }
+    }
+
+    fn start_again(&self) -> Step {
+        Step::Restart {
+            instance: self.name.clone(),
+            why: self.why_again(),
         }
     }
 }
@@ -159,9 +168,9 @@ fn course(
     let Some(own) = instances.iter().find(|instance| instance.name == leader) else {
         return Course::Wait("the primary's pod".to_owned());
     };
-    // With less than before, it goes first; replicas take it from there.
-    if primary.lowered && !own.outdated {
-        return Course::Take(own.step());
+    // With less than before, it goes first, whatever its pod is like: until then replicas hold on to what it has, however often they are started again.
+    if primary.lowered && wanted.instances > 1 {
+        return Course::Take(own.start_again());
     }
     if let Some(replica) = replica {
         let waited_for = |standby: &Standby| standby.synchronous && excused.contains(&standby.name);

@@ -150,6 +150,20 @@ fn what_replicas_need_as_much_of_is_lowered_on_the_primary_first() {
     assert_eq!(next(&scene), is("restart", "orders-2"));
 }
 
+#[test]
+fn it_is_lowered_first_on_a_primary_that_gets_another_pod_too() {
+    let mut scene = outdated().change(|scene| {
+        pends(scene, &[0, 1, 2]);
+        scene.report(0).lowered = true;
+        anew(scene, 1);
+        anew(scene, 2);
+    });
+    assert_eq!(next(&scene), is("restart", "orders-0"));
+    scene.report(0).pending_restart.clear();
+    scene.report(0).lowered = false;
+    assert_eq!(next(&scene), is("restart", "orders-2"));
+}
+
 fn with(instances: usize, spec: Value) -> Scene {
     let mut whole = json!({"instances": instances});
     whole
