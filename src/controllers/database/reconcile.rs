@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 use tracing::debug;
 
@@ -120,28 +121,15 @@ impl DatabaseReconciler {
             .ok()
             .map(|valid| decide(valid, &observed, status, (&live, is_new), now));
         let mut volumes = Volumes::default();
-        let mut outcome = match (&valid, &mut decided) {
+        let outcome = match (&valid, &mut decided) {
             (Ok(valid), Some(decided)) if !valid.paused => {
                 let owner = Owner {
                     database: valid,
                     reference,
                 };
-                let asked = (&self.settings, &*decided);
-                let written = write(
-                    context.apply(),
-                    (database, &owner),
-                    asked,
-                    &observed,
-                    &mut applied,
-                    now,
-                )
-                .await;
-                // What was known of the instances is so only as long as they go by the same settings.
-                if written.is_ok() && applied.settings_hash() == ground.settings {
-                    self.go_on(database, (&observed, &live), decided, &mut applied, context)
-                        .await;
-                }
-                written
+                let known = (&mut applied, &mut volumes);
+                self.advance((database, &owner), decided, (&observed, &live), known, context)
+                    .await
             }
             _ => Ok(()),
         };
@@ -150,13 +138,6 @@ impl DatabaseReconciler {
             (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
             (Ok(valid), _) => Intent::Pause(valid),
         };
-        if let (Intent::CarryOut(valid, decided), Ok(())) = (intent, &outcome) {
-            let seen = (valid, decided, &observed);
-            outcome = self
-                .growth
-                .step(context.apply(), database, seen, &mut applied, &mut volumes, now)
-                .await;
-        }
         let failure = outcome.as_ref().err();
         // At once: whatever goes wrong from here on, the next reconcile finds nothing to write and so nothing to tell.
         tell(database, context, std::mem::take(&mut applied.announcements)).await;
@@ -164,13 +145,7 @@ impl DatabaseReconciler {
             return outcome.map(|()| Next::OnChange);
         }
         let members = decided.as_ref().map_or(i32::MAX, |decided| decided.members);
-        let stays = |name: &str| names::ordinal(name).is_none_or(|ordinal| ordinal < members);
-        let (pods, leaving): (Vec<_>, Vec<_>) = observed
-            .pods
-            .iter()
-            .cloned()
-            .partition(|pod| stays(&pod.name_any()));
-        let asked: Vec<Asked> = asked.into_iter().filter(|asked| stays(&asked.pod)).collect();
+        let (pods, leaving, asked) = part(&observed.pods, asked, members);
         let after = applied.ground();
         let seen = Seen {
             intent,
@@ -184,6 +159,29 @@ impl DatabaseReconciler {
         };
         let next = self.say(database, &seen, context).await?;
         outcome.map(|()| next)
+    }
+
+    /// Writes the children, then begins what is next with the instances, then with the volumes.
+    async fn advance(
+        &self,
+        (database, owner): (&Database, &Owner<'_>),
+        decided: &mut Decided,
+        (observed, live): (&Observed, &Live<'_>),
+        (applied, volumes): (&mut Applied, &mut Volumes),
+        context: &Context,
+    ) -> Result<(), Error> {
+        let (apply, now) = (context.apply(), context.now());
+        let asked = (&self.settings, &*decided);
+        write(apply, (database, owner), asked, observed, applied, now).await?;
+        // What was known of the instances is so only as long as they go by the same settings.
+        if applied.settings_hash().as_deref() == live.settings {
+            self.go_on(database, (observed, live), decided, applied, context)
+                .await;
+        }
+        let seen = (owner.database, &*decided, observed);
+        self.growth
+            .step(apply, database, seen, applied, volumes, now)
+            .await
     }
 
     /// Begins what is next with the instances, or what somebody wishes.
@@ -328,6 +326,14 @@ impl DatabaseReconciler {
         self.identities().insert(key, issued);
         Ok(identity)
     }
+}
+
+/// The pods of those that stay, of those that are to go and count no more, and what the former said.
+fn part(pods: &[Arc<Pod>], asked: Vec<Asked>, members: i32) -> (Vec<Arc<Pod>>, Vec<Arc<Pod>>, Vec<Asked>) {
+    let stays = |name: &str| names::ordinal(name).is_none_or(|ordinal| ordinal < members);
+    let (stay, leave) = pods.iter().cloned().partition(|pod| stays(&pod.name_any()));
+    let asked = asked.into_iter().filter(|asked| stays(&asked.pod));
+    (stay, leave, asked.collect())
 }
 
 /// What is told of a wish, and of what came of carrying it out.
