@@ -161,7 +161,10 @@ async fn what_somebody_changes_or_deletes_is_put_right_and_the_password_stays() 
             .unwrap()
             .selector
             .unwrap();
-        !selector.contains_key("app") && world.names::<Secret>().await.contains(&"orders".to_owned())
+        let name = "orders".to_owned();
+        !selector.contains_key("app")
+            && world.names::<Secret>().await.contains(&name)
+            && world.names::<Lease>().await.contains(&name)
     })
     .await;
     world.until_quiet().await;

@@ -108,8 +108,8 @@ pub async fn write(
     apply
         .apply(role_binding, named(&observed.role_bindings, &account))
         .await?;
-    // Instances write it from then on: whatever is there stays as it is.
-    let lease = apply.once(lease, named(&observed.leases, owner.name())).await?;
+    // Its metadata alone: what instances write stays as it is. Without its labels no cache would know of it.
+    let lease = apply.apply(lease, named(&observed.leases, owner.name())).await?;
     applied.lease = Some(lease.object);
     write_secrets(apply, owner, settings, observed, applied, now).await?;
     let told = apply

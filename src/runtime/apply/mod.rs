@@ -144,8 +144,8 @@ impl Applier {
         }
     }
 
-    /// Makes the object if there is none of that name, and leaves one that is there as it is: for what is made once, as a password is, and for what
-    /// others write from then on. Gives what is there, which need not be what was desired.
+    /// Makes the object if there is none of that name, and leaves one that is there as it is: for what is made once, as a password is. Gives what
+    /// is there, which need not be what was desired.
     ///
     /// # Errors
     /// As [`Self::apply`] has them.

@@ -72,7 +72,7 @@ pub fn role_binding(owner: &Owner<'_>) -> RoleBinding {
     }
 }
 
-/// The Lease as it begins. Everything in it but its metadata is the instances' to write.
+/// What of the Lease is the operator's: its metadata. All else is the instances' to write.
 pub fn lease(owner: &Owner<'_>) -> Lease {
     Lease {
         metadata: owner.metadata(owner.name().to_owned()),

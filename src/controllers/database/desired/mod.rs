@@ -92,7 +92,7 @@ pub struct Resources {
     pub role: Role,
     /// That they may.
     pub role_binding: RoleBinding,
-    /// Made once, and written by instances from then on.
+    /// Its metadata; instances write the rest.
     pub lease: Lease,
     /// What instances go by.
     pub settings: ConfigMap,
