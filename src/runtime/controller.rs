@@ -162,8 +162,10 @@ impl<R: Reconciler> Controller<R> {
                 return;
             };
             let key = ObjectKey::of(object);
-            // It is tried again in its own time: what each failure says in the status must not go around the back-off.
-            if own.failures(&key) == 0 || !is_of_status_alone(change) {
+            // What each failure says in the status must not go around the back-off.
+            if is_of_status_alone(change) {
+                own.add_patiently(key);
+            } else {
                 own.add(key);
             }
         });

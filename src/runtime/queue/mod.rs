@@ -76,11 +76,21 @@ impl WorkQueue {
 
     /// Asks for `key` to be reconciled now.
     pub fn add(&self, key: ObjectKey) {
+        self.add_by(|state, now| state.add(key, now));
+    }
+
+    /// The same for what a failing object may wait with: one that fails comes again after its back-off, and no earlier for this. Should it not fail
+    /// any more, it comes once more after that.
+    pub fn add_patiently(&self, key: ObjectKey) {
+        self.add_by(|state, now| state.add_patiently(key, now));
+    }
+
+    fn add_by(&self, add: impl FnOnce(&mut State<ObjectKey>, Instant) -> bool) {
         let mut inner = self.lock();
         if inner.phase != Phase::Open {
             return;
         }
-        if inner.state.add(key, Instant::now()) {
+        if add(&mut inner.state, Instant::now()) {
             self.shared.metrics.adds.inc();
         }
         self.note_depth(&inner);
@@ -122,7 +132,9 @@ impl WorkQueue {
 
     /// Forgets the failures of `key` and any delay that is still set for it.
     pub fn forget(&self, key: &ObjectKey) {
-        self.lock().state.forget(key);
+        if self.lock().state.forget(key, Instant::now()) {
+            self.shared.metrics.adds.inc();
+        }
     }
 
     /// Waits for an object to reconcile; `None` once the queue is closed. Give it back with [`Self::done`].

@@ -10,6 +10,8 @@ use tokio::time::Instant;
 /// - an item added several times before it is taken is taken once;
 /// - an item is never handed out while it is being worked on; added meanwhile, it comes again once it is done;
 /// - of two delays for one item the earlier counts.
+///
+/// Besides, an item can be added patiently: one that fails is not worked on any earlier for it.
 #[derive(Debug)]
 pub(super) struct State<T> {
     /// In the order in which they will be taken.
@@ -23,6 +25,8 @@ pub(super) struct State<T> {
     by_due: BTreeSet<(Instant, T)>,
     /// Failures in a row.
     failures: BTreeMap<T, u32>,
+    /// What was added patiently since it was last taken, after failures.
+    patient: BTreeSet<T>,
 }
 
 impl<T> Default for State<T> {
@@ -34,6 +38,7 @@ impl<T> Default for State<T> {
             due: BTreeMap::new(),
             by_due: BTreeSet::new(),
             failures: BTreeMap::new(),
+            patient: BTreeSet::new(),
         }
     }
 }
@@ -49,6 +54,15 @@ impl<T: Ord + Clone> State<T> {
         }
         self.dirty.insert(item, now);
         true
+    }
+
+    /// Adds `item`; if it has failed, only once it does no more: until then it comes again after its back-off anyway.
+    pub(super) fn add_patiently(&mut self, item: T, now: Instant) -> bool {
+        if self.failures(&item) == 0 {
+            return self.add(item, now);
+        }
+        self.patient.insert(item);
+        false
     }
 
     /// Adds `item` at `due`, or earlier if it is already to be added earlier.
@@ -84,6 +98,7 @@ impl<T: Ord + Clone> State<T> {
     /// Hands out the next item, with the time it waited since it was added.
     pub(super) fn take(&mut self, now: Instant) -> Option<(T, Duration)> {
         let item = self.ready.pop_front()?;
+        self.patient.remove(&item);
         let waited = self
             .dirty
             .remove(&item)
@@ -117,12 +132,14 @@ impl<T: Ord + Clone> State<T> {
         self.failures.get(item).copied().unwrap_or(0)
     }
 
-    /// Forgets the failures of `item`, and the delay that they led to.
-    pub(super) fn forget(&mut self, item: &T) {
+    /// Forgets the failures of `item`, which is being worked on, and the delay that they led to. It comes again, and the answer is true, if it was added
+    /// patiently meanwhile: whoever works on it may not know of that.
+    pub(super) fn forget(&mut self, item: &T, now: Instant) -> bool {
         self.failures.remove(item);
         if let Some(due) = self.due.remove(item) {
             self.by_due.remove(&(due, item.clone()));
         }
+        self.patient.remove(item) && self.add(item.clone(), now)
     }
 
     /// How many items wait to be taken.
@@ -192,9 +209,28 @@ mod tests {
         let (mut queue, now) = (State::default(), Instant::now());
         assert_eq!((queue.fail(&"a"), queue.fail(&"a")), (0, 1));
         queue.add_at("a", at(now, 20));
-        queue.forget(&"a");
+        queue.forget(&"a", now);
         assert_eq!(queue.next_due(), None);
         assert_eq!(queue.fail(&"a"), 0);
+    }
+
+    #[test]
+    fn what_is_added_patiently_waits_for_the_back_off_and_no_longer() {
+        let (mut queue, now) = (State::default(), Instant::now());
+        queue.fail(&"a");
+        queue.add_at("a", at(now, 20));
+        assert!(!queue.add_patiently("a", now));
+        assert_eq!(queue.take(now), None);
+        queue.promote(at(now, 20));
+        assert!(queue.take(at(now, 20)).is_some());
+        // It succeeds, and what has come since it was taken may be news.
+        queue.add_patiently("a", at(now, 21));
+        queue.forget(&"a", at(now, 22));
+        queue.done(&"a", at(now, 22));
+        assert!(queue.take(at(now, 22)).is_some());
+        queue.forget(&"a", at(now, 23));
+        queue.done(&"a", at(now, 23));
+        assert_eq!(queue.take(at(now, 23)), None);
     }
 
     #[test]
@@ -212,9 +248,11 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Add(u8),
+        AddPatiently(u8),
         Delay(u8, u64),
         Take,
-        Done(u8),
+        Succeed(u8),
+        Fail(u8, u64),
         Wait(u64),
     }
 
@@ -223,7 +261,9 @@ mod tests {
             (0_u8..4).prop_map(Step::Add),
             ((0_u8..4), 0_u64..50).prop_map(|(item, delay)| Step::Delay(item, delay)),
             Just(Step::Take),
-            (0_u8..4).prop_map(Step::Done),
+            (0_u8..4).prop_map(Step::AddPatiently),
+            (0_u8..4).prop_map(Step::Succeed),
+            ((0_u8..4), 0_u64..50).prop_map(|(item, delay)| Step::Fail(item, delay)),
             (0_u64..30).prop_map(Step::Wait),
         ]
     }
@@ -242,6 +282,10 @@ mod tests {
                         queue.add(item, now);
                         wanted.insert(item);
                     }
+                    Step::AddPatiently(item) => {
+                        queue.add_patiently(item, now);
+                        wanted.insert(item);
+                    }
                     Step::Delay(item, delay) => {
                         queue.add_at(item, at(now, delay));
                         wanted.insert(item);
@@ -253,7 +297,18 @@ mod tests {
                             wanted.insert(item);
                         }
                     },
-                    Step::Done(item) => if held.remove(&item) {
+                    Step::Succeed(item) => if held.remove(&item) {
+                        // A delay that was set beside it is forgotten with those of failures.
+                        if queue.due.contains_key(&item) && !queue.dirty.contains_key(&item) && !queue.patient.contains(&item) {
+                            wanted.remove(&item);
+                        }
+                        queue.forget(&item, now);
+                        queue.done(&item, now);
+                    },
+                    Step::Fail(item, delay) => if held.remove(&item) {
+                        queue.fail(&item);
+                        queue.add_at(item, at(now, delay));
+                        wanted.insert(item);
                         queue.done(&item, now);
                     },
                     Step::Wait(time) => {
@@ -265,6 +320,7 @@ mod tests {
                 prop_assert_eq!(queue.due.len(), queue.by_due.len());
             }
             for item in std::mem::take(&mut held) {
+                queue.add_at(item, now);
                 queue.done(&item, now);
             }
             queue.promote(at(now, 1_000));
