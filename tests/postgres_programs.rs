@@ -7,7 +7,7 @@ mod postgres;
 
 use std::time::Duration;
 
-use postgres::{Instance, PASSWORD, SOON, lock, two};
+use postgres::{Authority, Instance, PASSWORD, SOON, lock, two};
 use roadstead::api::database::agent::Lsn;
 use roadstead::instance::postgres::canary::{Beat, Canary};
 use roadstead::instance::postgres::history::{placeholder_history, remove_placeholders};
@@ -368,6 +368,54 @@ async fn a_certificate_of_another_name_copies_nothing_and_the_error_says_why() {
     let error = copy.await.unwrap_err().to_string();
     assert!(error.contains("certificate authentication failed"), "{error}");
     assert_eq!(stored_or_nothing(&one).await, Data::Empty);
+}
+
+/// Whether a client that trusts this authority alone is let in.
+async fn verifies(instance: &Instance, authority: &Authority) -> bool {
+    let trusted = instance.options.volume.with_file_name("clients-ca.crt");
+    std::fs::write(&trusted, authority.certificate()).unwrap();
+    let conninfo = format!(
+        "host={} port={} user=orders dbname=orders sslmode=verify-ca sslrootcert={} connect_timeout=5",
+        instance.options.address.unwrap(),
+        instance.options.port,
+        trusted.display()
+    );
+    let mut psql = tokio::process::Command::new(instance.programs.bin.join("psql"));
+    let psql = psql
+        .args([&conninfo, "-Atc", "SELECT 1"])
+        .env("PGPASSWORD", PASSWORD);
+    psql.output().await.unwrap().stdout == b"1\n"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_and_replicas_verify_the_certificate_that_the_author_names_and_its_renewal() {
+    let [mut zero, mut one] = two().await;
+    let named = Authority::named("the author's");
+    for instance in [&zero, &one] {
+        named.mount(&instance.options.server_tls, "orders", "orders.example.com");
+    }
+    zero.initialise().await;
+    one.join(0).await;
+    one.observe_until("streaming", |seen| seen.streaming).await;
+    assert!(verifies(&zero, &named).await);
+    let own = zero.authority.clone();
+    assert!(!verifies(&zero, &own).await);
+
+    // Another authority, without a restart. Until the replica knows it as well, it does not connect anew.
+    let later = Authority::named("the author's next");
+    later.mount(&zero.options.server_tls, "orders", "orders.example.com");
+    zero.configure(None, None);
+    zero.postmaster.as_ref().unwrap().reload();
+    let until = Instant::now() + SOON;
+    while !verifies(&zero, &later).await {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    later.mount(&one.options.server_tls, "orders", "orders.example.com");
+    one.kill().await;
+    one.configure(Some(0), None);
+    one.start().await;
+    one.observe_until("streaming", |seen| seen.streaming).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,7 +32,7 @@ enum Command {
     /// Read or change what the running operator logs.
     LogLevel(log_level::Args),
     /// Run inside an operand's container.
-    Instance(instance::Args),
+    Instance(Box<instance::Args>),
     /// Write crds/ and config/ from the types in this crate.
     Generate(generate::Args),
     /// Make OLM bundles.
@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::main(*args),
         Command::LogLevel(args) => log_level::main(args),
         // The exit code of a container tells its operator something.
-        Command::Instance(args) => return instance::main(args),
+        Command::Instance(args) => return instance::main(*args),
         Command::Generate(args) => generate::main(args),
         Command::Bundle(args) => bundle::main(args),
         Command::Catalog(args) => catalog::main(args),

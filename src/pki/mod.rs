@@ -3,7 +3,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`authority`] | what a Secret with an authority should hold, decided from what it holds. No client, no clock |
-//! | [`trust`] | whether the API server would accept a certificate, given a bundle |
+//! | [`trust`] | whether a client would accept a certificate, given a bundle |
 //!
 //! The webhook's authority and those of databases go by the same step.
 

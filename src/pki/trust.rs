@@ -1,20 +1,27 @@
-//! Whether the API server would accept a certificate, given the bundle that it was told to trust.
+//! Whether a client would accept a certificate, given the bundle that it was told to trust.
 //!
-//! The API server is written in Go, whose rules differ from those of rustls in two points:
+//! The API server is such a client. It is written in Go, whose rules differ from those of rustls in two points:
 //!
 //! * A certificate that is itself in the bundle is accepted, whether or not it is an authority's, once its name, its time and its usage are
 //!   right: `Certificate.Verify` of crypto/x509 asks `opts.Roots.contains(c)` before it looks for a chain, and answers with a chain of one. So a
 //!   bundle can vouch for a certificate of which one does not have the authority, as under OLM.
 //! * An authority that has expired vouches for nothing. rustls does not look at the times of what it is told to trust.
+//!
+//! PostgreSQL's library is another, and goes by OpenSSL's rules:
+//!
+//! * A chain ends at an authority that has signed itself: an intermediate one in the bundle is a link, and no end.
+//! * A certificate that has signed itself is accepted if it is in the bundle, whether or not it is an authority's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rustls::RootCertStore;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 
 use super::pair::Pair;
 use super::x509::Facts;
@@ -37,21 +44,52 @@ fn verify(
     name: &str,
     now: Timestamp,
 ) -> Option<()> {
-    let mut roots = RootCertStore::empty();
-    let valid = bundle.iter().filter(|root| is_valid_authority(root, now));
-    roots.add_parsable_certificates(valid.map(|root| root.clone().into_owned()));
     // An empty store is an error of the builder, and vouches for nothing.
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(bundle.iter(), now)), provider)
         .build()
         .ok()?;
     let name = ServerName::try_from(name).ok()?;
-    let seconds = u64::try_from(now.as_second()).ok()?;
-    let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
     verifier
-        .verify_server_cert(certificate, others, &name, &[], time)
+        .verify_server_cert(certificate, others, &name, &[], unix_time(now)?)
         .map(drop)
         .ok()
+}
+
+/// Whether libpq would at `now` accept `pair` with `bundle` as its `sslrootcert` and `sslmode=verify-ca`, which asks for no name.
+pub fn vouches_for_any_name(bundle: &[CertificateDer<'_>], pair: &Pair, now: Timestamp) -> bool {
+    let Some((certificate, others)) = pair.chain().split_first() else {
+        return false;
+    };
+    let is_self_issued =
+        |certificate: &CertificateDer<'_>| Facts::of(certificate).is_some_and(|facts| facts.is_self_issued);
+    if bundle.contains(certificate) && is_self_issued(certificate) {
+        return pair.validity().contains(now);
+    }
+    let (ends, links): (Vec<_>, Vec<_>) = bundle.iter().partition(|root| is_self_issued(root));
+    let links: Vec<_> = others.iter().chain(links).cloned().collect();
+    let time = unix_time(now);
+    let parsed = ParsedCertificate::try_from(certificate).ok();
+    let outcome = parsed.zip(time).map(|(certificate, time)| {
+        let algorithms = aws_lc_rs::default_provider()
+            .signature_verification_algorithms
+            .all;
+        let roots = roots(ends.into_iter(), now);
+        verify_server_cert_signed_by_trust_anchor(&certificate, &roots, &links, time, algorithms)
+    });
+    matches!(outcome, Some(Ok(())))
+}
+
+fn roots<'a>(bundle: impl Iterator<Item = &'a CertificateDer<'a>>, now: Timestamp) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let valid = bundle.filter(|root| is_valid_authority(root, now));
+    roots.add_parsable_certificates(valid.map(|root| root.clone().into_owned()));
+    roots
+}
+
+fn unix_time(at: Timestamp) -> Option<UnixTime> {
+    let seconds = u64::try_from(at.as_second()).ok()?;
+    Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
 }
 
 fn is_valid_authority(root: &CertificateDer<'_>, now: Timestamp) -> bool {
@@ -62,6 +100,7 @@ fn is_valid_authority(root: &CertificateDer<'_>, now: Timestamp) -> bool {
 mod tests {
     use super::*;
     use crate::pki::testing::{Issued, at};
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
     use rstest::rstest;
 
     const NAME: &str = "a.ns.svc";
@@ -97,6 +136,69 @@ mod tests {
             })
             .collect();
         assert_eq!(vouches(&bundle, &pair, name, at(days)), expected);
+    }
+
+    #[rstest]
+    #[case::its_authority(&["authority"], 0, true)]
+    #[case::among_others(&["other", "authority"], 0, true)]
+    // OpenSSL looks for who issued it.
+    #[case::itself(&["itself"], 0, false)]
+    #[case::another_authority(&["other"], 0, false)]
+    #[case::too_late(&["authority"], 91, false)]
+    #[case::too_early(&["authority"], -1, false)]
+    #[case::nothing(&[], 0, false)]
+    fn a_bundle_vouches_for_any_name_as_openssl_has_it(
+        #[case] bundle: &[&str],
+        #[case] days: i64,
+        #[case] expected: bool,
+    ) {
+        let [issued, other] = [NAME, NAME].map(|name| Issued::by_new_authority(name, at(0)));
+        let pair = issued.pair();
+        let certificate = |which: &&str| match *which {
+            "authority" => issued.authority.clone(),
+            "itself" => pair.chain()[0].clone(),
+            _ => other.authority.clone(),
+        };
+        let bundle: Vec<_> = bundle.iter().map(certificate).collect();
+        assert_eq!(vouches_for_any_name(&bundle, &pair, at(days)), expected);
+    }
+
+    #[test]
+    fn a_certificate_that_has_signed_itself_is_its_own_authority() {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new([NAME.to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap();
+        let pair = Pair::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+        let itself = [certificate.der().clone()];
+        assert!(vouches_for_any_name(&itself, &pair, at(0)));
+        assert!(!vouches_for_any_name(&[], &pair, at(0)));
+    }
+
+    #[test]
+    fn an_intermediate_authority_is_a_link_and_no_end() {
+        let authority = |name: &str| {
+            let mut params = CertificateParams::default();
+            params.distinguished_name.push(DnType::CommonName, name);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params
+        };
+        let [first, second, last] = [(); 3].map(|()| KeyPair::generate().unwrap());
+        let root = Issuer::new(authority("root"), first);
+        let root_certificate = authority("root").self_signed(root.key()).unwrap();
+        let middle_certificate = authority("middle").signed_by(&second, &root).unwrap();
+        let middle = Issuer::new(authority("middle"), second);
+        let leaf = CertificateParams::new([NAME.to_owned()]).unwrap();
+        let leaf = leaf.signed_by(&last, &middle).unwrap();
+        let key = last.serialize_pem();
+        let short = Pair::from_pem(leaf.pem().as_bytes(), key.as_bytes()).unwrap();
+        let chain = leaf.pem() + &middle_certificate.pem();
+        let whole = Pair::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+        let both = [root_certificate.der().clone(), middle_certificate.der().clone()];
+        assert!(vouches_for_any_name(&both[..1], &whole, at(0)));
+        assert!(!vouches_for_any_name(&both[..1], &short, at(0)));
+        assert!(vouches_for_any_name(&both, &short, at(0)));
+        assert!(!vouches_for_any_name(&both[1..], &whole, at(0)));
     }
 
     #[test]

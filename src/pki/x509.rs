@@ -49,6 +49,8 @@ pub(crate) struct Facts {
     /// DER of the SubjectPublicKeyInfo.
     pub(crate) public_key: Vec<u8>,
     pub(crate) is_ca: bool,
+    /// Whether it names itself as its issuer, as an authority does that nobody vouches for.
+    pub(crate) is_self_issued: bool,
 }
 
 impl Facts {
@@ -67,6 +69,7 @@ impl Facts {
             dns_names: dns_names(&parsed),
             public_key: parsed.public_key().raw.to_vec(),
             is_ca: parsed.is_ca(),
+            is_self_issued: parsed.subject().as_raw() == parsed.issuer().as_raw(),
         })
     }
 }

@@ -26,7 +26,7 @@ const VOLUME: &str = "/var/lib/roadstead";
 const DATA: &str = "/var/lib/roadstead/data";
 /// Where PostgreSQL's socket is.
 const SOCKET: &str = "/run/roadstead";
-const PSQL: &str = "/usr/lib/postgresql/15/bin/psql";
+pub const PSQL: &str = "/usr/lib/postgresql/15/bin/psql";
 /// How long a query over the socket may take in all, in seconds; PostgreSQL may hang.
 const QUERY: &str = "4";
 /// The table of rules by which a pod is cut off.

@@ -8,6 +8,10 @@
 //! It has its own `main` in place of libtest, for one runtime, that order, and a time for each scenario.
 
 mod author;
+// Shared with the tests that start instances as processes, which use all of it
+#[allow(dead_code, clippy::unwrap_used)]
+#[path = "../support/database_authority.rs"]
+mod authority;
 mod catalog;
 mod database;
 mod disk;

@@ -12,10 +12,14 @@ pub struct Authority {
 
 impl Authority {
     pub fn new() -> Self {
+        Self::named("authority")
+    }
+
+    pub fn named(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "authority");
+        params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.self_signed(&key).unwrap().pem();
         Self {
             issuer: Issuer::new(params, key),

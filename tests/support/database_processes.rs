@@ -275,6 +275,7 @@ impl Database {
         for part in [
             "settings",
             "tls",
+            "server-tls",
             "credentials",
             "volume",
             "run",

@@ -26,7 +26,7 @@ pub const PASSWORD: &str = "correct horse";
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod authority;
 
-use authority::Authority;
+pub use authority::Authority;
 
 /// One instance, ended with all its processes when it is dropped.
 pub struct Instance {
@@ -83,6 +83,7 @@ impl Instance {
             name: own.name,
             namespace: "shop".to_owned(),
             tls: path("tls"),
+            server_tls: path("server-tls"),
             volume: path("volume"),
             run: path("run"),
             address: Some(own.host.parse().unwrap()),
@@ -129,7 +130,7 @@ impl Instance {
     pub fn configure(&self, upstream: Option<usize>, quorum: Option<&Quorum>) -> bool {
         let upstream = upstream.map(|ordinal| &self.settings.members[ordinal]);
         let files = config::render(&self.settings, &self.options, upstream, quorum);
-        certificates::copy(&self.options).unwrap();
+        certificates::copy(&self.options, jiff::Timestamp::now()).unwrap();
         files.write(&self.options).unwrap()
     }
 

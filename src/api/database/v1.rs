@@ -262,7 +262,7 @@ pub struct Tls {
     #[serde(default)]
     pub required: bool,
 
-    /// Name of a Secret of type kubernetes.io/tls in the same namespace, at most 253 characters, whose certificate the server shows. The default is none: one of the operator's own.
+    /// Name of a Secret in the same namespace, at most 253 characters, with tls.crt, tls.key and ca.crt, whose certificate PostgreSQL shows. The default is none: one of the operator's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = MAX_HOST), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub certificate_secret: Option<String>,

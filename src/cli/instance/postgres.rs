@@ -29,6 +29,9 @@ pub(super) struct Postgres {
     /// The folder that holds ca.crt, tls.crt and tls.key.
     #[arg(long, default_value = agent::TLS_DIR)]
     tls: PathBuf,
+    /// The folder that holds the same of the certificate that PostgreSQL shows; its own is used where there is no such folder.
+    #[arg(long, default_value = agent::SERVER_TLS_DIR)]
+    server_tls: PathBuf,
     /// The folder that holds username and password of the owner.
     #[arg(long, default_value = agent::CREDENTIALS_DIR)]
     credentials: PathBuf,
@@ -66,6 +69,7 @@ impl From<Postgres> for Options {
             uid: args.uid,
             settings: args.settings,
             tls: args.tls,
+            server_tls: args.server_tls,
             credentials: args.credentials,
             volume: args.volume,
             run: args.run,

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
+use super::verdict::{CERTIFICATE_REFUSED, CONTENT_INCOMPLETE};
 use super::volumes;
 use crate::api::database::v1::DatabaseStatus;
 use crate::controllers::common::announce::is_news;
@@ -11,7 +12,7 @@ use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 16] = [
+const BAD: [&str; 17] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
@@ -27,7 +28,8 @@ const BAD: [&str; 16] = [
     "ReplicasNotStreaming",
     "InstancesUnreachable",
     "InstancesNotReady",
-    "ContentIncomplete",
+    CERTIFICATE_REFUSED,
+    CONTENT_INCOMPLETE,
 ];
 /// Reasons that say that nothing happened yet, or that another condition tells better.
 const SILENT: [&str; 6] = [
@@ -39,13 +41,14 @@ const SILENT: [&str; 6] = [
     "Starting",
 ];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
-const NEWS_BY_MESSAGE: [&str; 7] = [
+const NEWS_BY_MESSAGE: [&str; 8] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
     "Refused",
     "Unsupported",
-    "ContentIncomplete",
+    CERTIFICATE_REFUSED,
+    CONTENT_INCOMPLETE,
     volumes::NOT_GROWN,
 ];
 

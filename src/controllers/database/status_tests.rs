@@ -113,8 +113,13 @@ fn a_single_instance_needs_no_replica() {
 #[case::paused(json!({"paused": true}), |_: &mut Scene| {}, "Unknown", "Paused", "True")]
 #[case::refused(json!({}), |scene: &mut Scene| scene.report(1).refused = Some("no".into()), "False", "Refused", "False")]
 #[case::loading(json!({}), |scene: &mut Scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
-#[case::unsupported(json!({"tls": {"certificateSecret": "mine"}}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
-#[case::unsupported_and_loading(json!({"tls": {"certificateSecret": "mine"}}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
+#[case::unsupported(json!({"version": "17.7"}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
+#[case::unsupported_and_loading(json!({"version": "17.7"}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
+#[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
+#[case::certificate_is_of_no_use(json!({"tls": {"certificateSecret": "mine"}}), |scene: &mut Scene| {
+    scene.report(1).certificate = Some("it has no ca.crt".into());
+}, "False", "CertificateRefused", "True")]
+#[case::certificate_of_before(json!({}), |scene: &mut Scene| scene.report(1).certificate = Some("no".into()), "True", "Applied", "True")]
 #[case::users(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "True", "Applied", "True")]
 #[case::not_made_yet(json!({}), |scene: &mut Scene| scene.report(0).made = None, "False", "Loading", "True")]
 #[case::made_before_the_last_change(json!({}), |scene: &mut Scene| scene.report(0).made = Some("old".into()), "False", "Loading", "True")]
@@ -175,12 +180,25 @@ fn what_could_not_be_made_is_told_in_the_primarys_words() {
 }
 
 #[test]
+fn a_certificate_that_is_not_shown_is_told_with_its_secret_and_the_instances_words() {
+    let scene = Scene::of(json!({"tls": {"certificateSecret": "mine"}}));
+    let scene = scene.change(|scene| {
+        scene.report(1).certificate = Some("it has no ca.crt; the one before is shown".into())
+    });
+    let (_, _, message) = scene.said(CONFIGURATION_APPLIED);
+    assert_eq!(
+        message,
+        "orders-1 does not take the certificate in Secret mine (spec.tls.certificateSecret): it has no ca.crt; the one before is shown"
+    );
+}
+
+#[test]
 fn what_is_not_done_is_told_by_its_name() {
-    let asks = Scene::of(json!({"tls": {"certificateSecret": "mine"}, "backup": {"enabled": true}}));
+    let asks = Scene::of(json!({"version": "17.7", "backup": {"enabled": true}}));
     let (_, _, message) = asks.said(CONFIGURATION_APPLIED);
     assert_eq!(
         message,
-        "spec.tls.certificateSecret: the operator's own certificate is shown for now"
+        "spec.version: PostgreSQL 17.6 runs, since that is in the image"
     );
     assert_eq!(asks.is(BACKUPS_CONFIGURED), is("False", "Unsupported"));
     let without = Scene::well().status();

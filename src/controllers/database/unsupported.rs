@@ -12,9 +12,6 @@ pub fn unsupported(database: &ValidDatabase, primary: Option<&Report>) -> Vec<St
             "spec.version: PostgreSQL {runs} runs, since that is in the image"
         ));
     }
-    if database.tls.certificate_secret.is_some() {
-        found.push("spec.tls.certificateSecret: the operator's own certificate is shown for now".to_owned());
-    }
     found
 }
 
@@ -30,7 +27,7 @@ mod tests {
     #[case::nothing(json!({}), &[])]
     #[case::users(json!({"users": [{"name": "app"}]}), &[])]
     #[case::databases(json!({"databases": [{"name": "orders", "extensions": [{"name": "pg_trgm"}]}, {"name": "more"}]}), &[])]
-    #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &["spec.tls.certificateSecret"])]
+    #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), &[])]
     #[case::volume(json!({"storage": {"size": "20Gi"}}), &[])]
     #[case::minor(json!({"version": "17.4"}), &["spec.version"])]
     #[case::the_same_minor(json!({"version": "17.6"}), &[])]

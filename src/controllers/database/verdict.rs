@@ -8,6 +8,7 @@ use super::error::Error;
 use super::live::{Live, waiting};
 use super::unsupported::unsupported;
 use super::volumes;
+use crate::api::database::ValidDatabase;
 use crate::api::database::agent::{Report, State as Doing};
 use crate::controllers::common::pod::is_ready;
 use crate::runtime::apply::ApplyError;
@@ -28,6 +29,8 @@ pub const ROLLING_OUT: &str = "RollingOut";
 /// What the spec asks for is not done yet by this version.
 pub const UNSUPPORTED: &str = "Unsupported";
 
+/// The certificate that the author names is not shown.
+pub const CERTIFICATE_REFUSED: &str = "CertificateRefused";
 /// A user, a database or an extension is not there.
 pub const CONTENT_INCOMPLETE: &str = "ContentIncomplete";
 
@@ -154,6 +157,9 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     if let Some(unmade) = unmade(live) {
         return unmade;
     }
+    if let Some(message) = not_shown(database, live) {
+        return verdict(State::False, CERTIFICATE_REFUSED, message);
+    }
     if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
         return verdict(State::False, volumes::NOT_GROWN, message);
     }
@@ -195,6 +201,17 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
 fn unmade(live: &Live<'_>) -> Option<Verdict> {
     let unmade = &live.primary()?.unmade;
     (!unmade.is_empty()).then(|| verdict(State::False, CONTENT_INCOMPLETE, unmade.join("; ")))
+}
+
+/// Why an instance does not show the certificate that the author names.
+fn not_shown(database: &ValidDatabase, live: &Live<'_>) -> Option<String> {
+    let secret = database.tls.certificate_secret.as_ref()?;
+    let (pod, why) = live
+        .reports()
+        .find_map(|(pod, report)| Some((pod, report.certificate.as_ref()?)))?;
+    Some(format!(
+        "{pod} does not take the certificate in Secret {secret} (spec.tls.certificateSecret): {why}"
+    ))
 }
 
 /// That users, databases and extensions of the present settings are not known to be all there, if they are not.

@@ -91,8 +91,8 @@ fn postgresql_conf(
         // Instances always talk over TLS, whatever clients do.
         ("ssl", "on"),
         ("ssl_ca_file", &tls("ca.crt")),
-        ("ssl_cert_file", &tls("tls.crt")),
-        ("ssl_key_file", &tls("tls.key")),
+        ("ssl_cert_file", &tls("server.crt")),
+        ("ssl_key_file", &tls("server.key")),
         ("password_encryption", "scram-sha-256"),
         ("wal_level", "replica"),
         // Without it, or checksums, nothing can be rewound.

@@ -27,7 +27,7 @@ pub fn render(options: &Options, host: &str, purpose: Purpose) -> String {
         Purpose::BaseBackup => format!("{}-join", options.name),
         Purpose::Rewind => format!("{}-rewind", options.name),
     };
-    let (authority, certificate, key) = (tls("ca.crt"), tls("tls.crt"), tls("tls.key"));
+    let (authority, certificate, key) = (tls("trusted.crt"), tls("tls.crt"), tls("tls.key"));
     let mut pairs = vec![
         ("host", host),
         ("port", &port),

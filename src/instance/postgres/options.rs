@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use crate::api::database::agent::{
-    CREDENTIALS_DIR, DATA_DIR, PORT, POSTGRES_PORT, RUN_DIR, SETTINGS, SETTINGS_DIR, TLS_DIR,
+    CREDENTIALS_DIR, DATA_DIR, PORT, POSTGRES_PORT, RUN_DIR, SERVER_TLS_DIR, SETTINGS, SETTINGS_DIR, TLS_DIR,
 };
 
 /// Where everything is.
@@ -20,6 +20,8 @@ pub struct Options {
     pub settings: PathBuf,
     /// The folder with `ca.crt`, `tls.crt` and `tls.key`, as the Secret is mounted.
     pub tls: PathBuf,
+    /// The folder with the same of what PostgreSQL is to show, as the Secret is mounted; not there if the author names none.
+    pub server_tls: PathBuf,
     /// The folder with `username` and `password` of the owner, as the Secret is mounted.
     pub credentials: PathBuf,
     /// Where the volume is mounted.
@@ -51,6 +53,7 @@ impl Default for Options {
             uid: String::new(),
             settings: SETTINGS_DIR.into(),
             tls: TLS_DIR.into(),
+            server_tls: SERVER_TLS_DIR.into(),
             credentials: CREDENTIALS_DIR.into(),
             volume: DATA_DIR.into(),
             run: RUN_DIR.into(),

@@ -1,6 +1,7 @@
 //! A certificate from files, as OLM mounts it.
 
 use std::convert::Infallible;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,7 +71,7 @@ impl Folder {
     /// # Errors
     /// When one cannot be read.
     pub async fn files<const N: usize>(&self, names: [&str; N]) -> Result<[Vec<u8>; N], FolderError> {
-        let folder = self.generation().await;
+        let folder = generation(&self.path);
         let mut files = [const { Vec::new() }; N];
         for (file, name) in files.iter_mut().zip(names) {
             *file = read(&folder.join(name)).await?;
@@ -102,14 +103,14 @@ impl Folder {
             sleep(if is_without { INTERVAL_WITHOUT } else { INTERVAL }).await;
         }
     }
+}
 
-    /// The kubelet replaces the link `..data` to bring all files of a volume at once. Read through that link, they might come from two sides
-    /// of the change; so it is followed once for all.
-    async fn generation(&self) -> PathBuf {
-        tokio::fs::canonicalize(self.path.join("..data"))
-            .await
-            .unwrap_or_else(|_| self.path.clone())
-    }
+/// Where the files of a mounted volume are now.
+///
+/// The kubelet replaces the link `..data` to bring all of them at once. Read through that link, they might come from two sides of the change; so it is
+/// followed once for all.
+pub fn generation(volume: &Path) -> PathBuf {
+    fs::canonicalize(volume.join("..data")).unwrap_or_else(|_| volume.to_owned())
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, FolderError> {
@@ -126,7 +127,6 @@ mod tests {
     use super::*;
     use crate::pki::testing::{Issued, at};
     use crate::telemetry::captured::Captured;
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     /// A volume of a Secret, as the kubelet keeps it.

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::authority::Authority;
 use crate::database::{Database, INSTANCES, REPLACED, SERVING, answer};
 use crate::harm::{Harm, mended, tell};
-use crate::instance::Others;
-use crate::objects::text;
+use crate::instance::{Others, PSQL};
+use crate::objects::{condition, text};
 use crate::olm::{self, Wish};
 use crate::outcome::{Outcome, ensure};
 use crate::wait::{Seen, throughout, until};
@@ -19,6 +20,8 @@ use crate::world::World;
 
 /// How long the API server is out of reach: longer than the Lease lasts.
 const OUTAGE: Duration = Duration::from_secs(15);
+/// The kubelet brings what has changed in a Secret with its next look at the pod.
+const BROUGHT: Duration = Duration::from_secs(180);
 /// Writes that go on have no longer gap than this.
 const UNDISTURBED: Duration = Duration::from_secs(2);
 
@@ -65,6 +68,45 @@ pub async fn a_database_serves_replicates_and_is_ready(world: Arc<World>) -> Out
         observed.ledger.errors()
     );
     observed.finish().await
+}
+
+pub async fn it_shows_the_certificate_that_its_author_names_once_that_is_there(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let spec = json!({"instances": 2, "tls": {"required": true, "certificateSecret": "named"}});
+    let database = Database::serving(&world, "certificate", spec).await?;
+    until("the Secret to be missed", REPLACED, || async {
+        let object = database.get().await?;
+        let seen = condition(&object, "ConfigurationApplied");
+        let wanted = seen.reason == "CertificateRefused" && seen.message.contains("Secret named");
+        Ok(Seen::when(wanted, (), format!("{seen:?}")))
+    })
+    .await?;
+
+    let authority = Authority::named("the author's");
+    let (certificate, key) = authority.issue("orders", "databases", "orders.example.com");
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "named"},
+        "stringData": {"ca.crt": authority.certificate(), "tls.crt": certificate, "tls.key": key},
+    });
+    world.apply(&database.namespace, secret).await?;
+    until("every instance to show it", BROUGHT, || async {
+        let object = database.get().await?;
+        let seen = condition(&object, "ConfigurationApplied");
+        Ok(Seen::when(seen.reason == "Applied", (), format!("{seen:?}")))
+    })
+    .await?;
+    // Before as well as after, a replica streams by it.
+    database.ready(REPLACED).await?;
+    for instance in database.instances().await? {
+        let address = &instance.address;
+        let login = format!(
+            "PGPASSWORD=$(cat /etc/roadstead/credentials/password) {PSQL} -XAt -c 'SELECT 1' \
+             'host=orders.example.com hostaddr={address} user=orders dbname=orders sslmode=verify-full sslrootcert=/etc/roadstead/server-tls/ca.crt'"
+        );
+        let answer = instance.exec(&world, &["sh", "-c", &login]).await?;
+        ensure!(answer == "1\n", "{} answers {answer:?}", instance.name);
+    }
+    Ok(())
 }
 
 pub async fn a_deleted_primary_is_replaced(world: Arc<World>) -> Outcome {

@@ -30,6 +30,7 @@ pub const ALL: &[Scenario] = &[
     scenario!(upgrade::a_publication_to_the_same_tag_upgrades_unasked_and_no_request_fails),
     scenario!(upgrade::a_starting_csv_and_manual_approval_go_back_while_objects_serve),
     scenario!(database::a_database_serves_replicates_and_is_ready, apart: true),
+    scenario!(database::it_shows_the_certificate_that_its_author_names_once_that_is_there, apart: true),
     scenario!(database::a_deleted_primary_is_replaced, apart: true),
     scenario!(database::a_killed_container, apart: true),
     scenario!(database::a_killed_postmaster, apart: true),

@@ -29,6 +29,8 @@ pub const DATA_DIR: &str = "/var/lib/roadstead";
 pub const SETTINGS_DIR: &str = "/etc/roadstead/postgres";
 /// Where the Secret with the authorities and the certificate of the instances is mounted.
 pub const TLS_DIR: &str = "/etc/roadstead/tls";
+/// Where the Secret with the certificate that the author names for PostgreSQL is mounted, if one is named. What is in it may come later than the pod.
+pub const SERVER_TLS_DIR: &str = "/etc/roadstead/server-tls";
 /// Where the owner's name and password are mounted.
 pub const CREDENTIALS_DIR: &str = "/etc/roadstead/credentials";
 /// The instance manager's private folder, in memory.
@@ -222,6 +224,8 @@ pub struct Report {
     pub pending_restart: Vec<String>,
     /// Why settings were not taken, if they were not.
     pub refused: Option<String>,
+    /// Why the certificate that the author names for PostgreSQL is not shown, and what is instead, if there is to be one.
+    pub certificate: Option<String>,
     /// Whether one of these was lowered of which a replica must have as much as its primary: the primary is to be started again first.
     pub lowered: bool,
     /// The last orderly stop of a primary after which writes were accepted here.

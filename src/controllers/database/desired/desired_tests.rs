@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::pod::shape;
 use super::*;
 use crate::controllers::database::testing::{database, decided, owner_of, settings, valid};
 use crate::pki::authority::{AUTHORITY_KEY, BUNDLE, CERTIFICATE, KEY};
@@ -16,7 +17,7 @@ fn full() -> Value {
         "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "4Gi"}},
         "storage": {"size": "100Gi", "storageClassName": "fast", "whenDeleted": "Delete"},
         "parameters": {"work_mem": "16MB", "shared_buffers": "2GB"},
-        "tls": {"required": true},
+        "tls": {"required": true, "certificateSecret": "orders-server"},
         "placement": {
             "nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "db", "operator": "Exists"}],
             "antiAffinity": "Required", "topologyKey": "topology.kubernetes.io/zone", "priorityClassName": "high",
@@ -96,6 +97,30 @@ fn secrets_hold_what_each_reader_needs_and_pods_never_get_the_key_of_the_authori
         String::from_utf8(uri).unwrap(),
         "postgresql://orders:Secret0@orders.shop.svc.cluster.local:5432/orders?sslmode=require"
     );
+}
+
+#[test]
+fn pods_are_made_anew_where_another_secret_is_named_and_start_without_it() {
+    let shape = |tls: Value| shape(&valid(&database("orders", json!({"tls": tls}))));
+    let named = shape(json!({"certificateSecret": "one"}));
+    assert_ne!(named, shape(json!({})));
+    assert_ne!(named, shape(json!({"certificateSecret": "other"})));
+    // Settings say it, and PostgreSQL takes it as it runs.
+    assert_eq!(shape(json!({"required": true})), shape(json!({})));
+    let pod = build_all(full())
+        .stateful_set
+        .spec
+        .unwrap()
+        .template
+        .spec
+        .unwrap();
+    let mut mounted = pod
+        .volumes
+        .iter()
+        .flatten()
+        .filter_map(|volume| volume.secret.as_ref());
+    let mounted = mounted.find(|secret| secret.secret_name.as_deref() == Some("orders-server"));
+    assert_eq!(mounted.unwrap().optional, Some(true));
 }
 
 #[test]

@@ -7,14 +7,15 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::names::{self, CONTROL_PORT, POSTGRES_PORT};
 use super::secrets::{PASSWORD, USERNAME};
 use super::{Owner, stateful_set};
 use crate::api::database::ValidDatabase;
 use crate::api::database::agent::{
-    CONTAINER, CREDENTIALS_DIR, DATA_DIR, LIVENESS, READINESS, RUN_DIR, SETTINGS_DIR, TLS_DIR, settings_hash,
+    CONTAINER, CREDENTIALS_DIR, DATA_DIR, LIVENESS, READINESS, RUN_DIR, SERVER_TLS_DIR, SETTINGS_DIR,
+    TLS_DIR, settings_hash,
 };
 use crate::api::placement::AntiAffinity;
 use crate::controllers::common::pod::{
@@ -69,14 +70,20 @@ pub fn shape(database: &ValidDatabase) -> String {
         resources,
         placement,
         restarted_at,
+        tls,
         ..
     } = database;
     let said = match image {
         Some(image) => json!({"image": image}),
         None => json!({"version": version}),
     };
-    let shape = json!([said, resources, placement, restarted_at]);
-    settings_hash(shape.to_string())[..16].to_owned()
+    let mut shape = vec![said, json!(resources), json!(placement), json!(restarted_at)];
+    shape.extend(
+        tls.certificate_secret
+            .as_ref()
+            .map(|secret| json!({"certificate": secret})),
+    );
+    settings_hash(Value::from(shape).to_string())[..16].to_owned()
 }
 
 fn spec(owner: &Owner<'_>, settings: &Settings) -> PodSpec {
@@ -115,6 +122,19 @@ fn container(owner: &Owner<'_>, settings: &Settings) -> Container {
         protocol: Some("TCP".to_owned()),
         ..ContainerPort::default()
     };
+    let mut volume_mounts = vec![
+        installed().1,
+        mount(stateful_set::DATA, DATA_DIR, false),
+        mount("settings", SETTINGS_DIR, true),
+        mount("tls", TLS_DIR, true),
+        mount("credentials", CREDENTIALS_DIR, true),
+        mount("run", RUN_DIR, false),
+        mount("tmp", "/tmp", false),
+        mount("shm", "/dev/shm", false),
+    ];
+    if database.tls.certificate_secret.is_some() {
+        volume_mounts.push(mount("server-tls", SERVER_TLS_DIR, true));
+    }
     Container {
         name: CONTAINER.to_owned(),
         image: Some(image.unwrap_or_else(|| settings.postgres_image(database.major, &database.version))),
@@ -125,16 +145,7 @@ fn container(owner: &Owner<'_>, settings: &Settings) -> Container {
             env("POD_UID", "metadata.uid"),
         ]),
         ports: Some(vec![port(POSTGRES, POSTGRES_PORT), port(CONTROL, CONTROL_PORT)]),
-        volume_mounts: Some(vec![
-            installed().1,
-            mount(stateful_set::DATA, DATA_DIR, false),
-            mount("settings", SETTINGS_DIR, true),
-            mount("tls", TLS_DIR, true),
-            mount("credentials", CREDENTIALS_DIR, true),
-            mount("run", RUN_DIR, false),
-            mount("tmp", "/tmp", false),
-            mount("shm", "/dev/shm", false),
-        ]),
+        volume_mounts: Some(volume_mounts),
         // Both ask the instance manager, which answers while PostgreSQL recovers for hours: nothing here needs a probe for the start.
         liveness_probe: Some(probe(LIVENESS, 10, 3)),
         readiness_probe: Some(probe(READINESS, 2, 3)),
@@ -191,7 +202,7 @@ fn volumes(owner: &Owner<'_>) -> Vec<Volume> {
         }),
         ..Volume::default()
     };
-    vec![
+    let mut volumes = vec![
         installed().0,
         Volume {
             name: "settings".to_owned(),
@@ -211,7 +222,14 @@ fn volumes(owner: &Owner<'_>) -> Vec<Volume> {
         scratch("tmp"),
         // Parallel queries share memory there; the 64 MiB that a container has of itself are too few. The container's limit holds.
         in_memory("shm", None),
-    ]
+    ];
+    if let Some(name) = &owner.database.tls.certificate_secret {
+        let mut named = secret("server-tls", name.clone(), None);
+        // It is the author's, and may come later: an instance does without it, and says so.
+        named.secret.get_or_insert_default().optional = Some(true);
+        volumes.push(named);
+    }
+    volumes
 }
 
 fn affinity(owner: &Owner<'_>) -> Option<Affinity> {

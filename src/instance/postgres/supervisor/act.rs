@@ -268,18 +268,31 @@ impl Supervisor {
                 self.refused = Some(error.to_string());
             }
         }
-        match certificates::copy(&self.options) {
-            Ok(true) => {
-                tracing::info!("other certificates");
-                if let Some(postmaster) = &self.postmaster {
-                    postmaster.reload();
-                }
-            }
-            Ok(false) => {}
+        self.look_at_certificates();
+    }
+
+    fn look_at_certificates(&mut self) {
+        let copied = match certificates::copy(&self.options, Timestamp::now()) {
+            Ok(copied) => copied,
             Err(error) => {
-                tracing::error!(%error, "the certificates are not taken; the ones before are gone by")
+                tracing::error!(%error, "the certificates are not taken; the ones before are gone by");
+                return;
+            }
+        };
+        if copied.changed {
+            tracing::info!("other certificates");
+            if let Some(postmaster) = &self.postmaster {
+                postmaster.reload();
             }
         }
+        if let Some(why) = copied
+            .refused
+            .as_ref()
+            .filter(|_| copied.refused != self.certificate)
+        {
+            tracing::warn!(why, "the certificate that the spec names is not shown");
+        }
+        self.certificate = copied.refused;
     }
 
     /// What was put aside has been of use once the data that took its place is.

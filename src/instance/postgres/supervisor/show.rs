@@ -88,6 +88,7 @@ impl Supervisor {
             api_ms: self.api.map(ms),
             settings: self.taken.clone(),
             refused: self.refused.clone(),
+            certificate: self.certificate.clone(),
             ..report_of(&self.options, &self.identity)
         };
         match (server, &self.data) {

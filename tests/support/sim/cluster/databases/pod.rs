@@ -142,7 +142,8 @@ impl Databases {
             return Some(("ImagePullBackOff", message));
         }
         let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-        let mut mounts = volumes.filter_map(|volume| {
+        let needed = volumes.filter(|volume| volume["secret"]["optional"] != true);
+        let mut mounts = needed.filter_map(|volume| {
             let secret = volume["secret"]["secretName"]
                 .as_str()
                 .map(|name| ("Secret", name));
