@@ -65,3 +65,41 @@ pub(super) fn read(options: &Options) -> Result<Mounted, SettingsError> {
         settings,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::api::database::agent::Member;
+
+    #[rstest]
+    #[case::still(Some(60), true)]
+    #[case::no_more(Some(-1), false)]
+    #[case::without_an_end(None, false)]
+    fn nobody_is_excused_for_longer_than_the_operator_said(
+        #[case] seconds: Option<i64>,
+        #[case] expected: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            name: "orders-0".to_owned(),
+            settings: folder.path().to_owned(),
+            ..Options::default()
+        };
+        let member = Member {
+            name: options.name.clone(),
+            ..Member::default()
+        };
+        let settings = Settings {
+            members: vec![member],
+            excused: ["orders-1".to_owned()].into(),
+            excused_until: seconds.map(|seconds| Timestamp::now() + SignedDuration::from_secs(seconds)),
+            ..Settings::default()
+        };
+        std::fs::write(options.settings_file(), serde_json::to_vec(&settings).unwrap()).unwrap();
+        let excused = read(&options).unwrap().settings.excused;
+        assert_eq!(excused.contains("orders-1"), expected);
+    }
+}
