@@ -192,3 +192,43 @@ async fn what_a_failure_says_in_the_status_does_not_go_around_the_back_off() {
     let calls = calls.load(Ordering::SeqCst);
     assert!((15..30).contains(&calls), "5 ms that double to 1000 s: {calls}");
 }
+
+/// Fails once; the next time somebody changes the status while it is at work, and it succeeds.
+struct Overtaken {
+    calls: Arc<AtomicUsize>,
+    primary: Cache<ConfigMap>,
+}
+
+impl Reconciler for Overtaken {
+    type Kind = ConfigMap;
+    type Error = Conflict;
+
+    async fn reconcile(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Next, Conflict> {
+        match self.calls.fetch_add(1, Ordering::SeqCst) {
+            0 => return Err(Conflict { panics: false }),
+            1 => {
+                let mut said = ConfigMap::clone(&object);
+                said.metadata.resource_version = Some("2".into());
+                said.data = Some([("status".to_owned(), "of somebody".to_owned())].into());
+                self.primary.note(said);
+            }
+            _ => {}
+        }
+        Ok(Next::OnChange)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_does_to_a_status_while_an_object_succeeds_again_is_looked_at() {
+    let calls = Arc::<AtomicUsize>::default();
+    let primary = cache_of_one();
+    let overtaken = Overtaken {
+        calls: Arc::clone(&calls),
+        primary: primary.clone(),
+    };
+    let controller = Controller::new("test", &primary, overtaken);
+    let connected = controller.connect(&RuntimeMetrics::register(&Metrics::new()));
+    tokio::spawn(connected.work(context()));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+}

@@ -130,7 +130,8 @@ impl WorkQueue {
         self.lock().state.failures(key)
     }
 
-    /// Forgets the failures of `key` and any delay that is still set for it.
+    /// Forgets the failures of `key`, which was handed out and not given back yet, and any delay that is still set for it. It is handed out again if it was
+    /// added patiently meanwhile.
     pub fn forget(&self, key: &ObjectKey) {
         if self.lock().state.forget(key, Instant::now()) {
             self.shared.metrics.adds.inc();
