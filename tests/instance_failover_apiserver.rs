@@ -14,7 +14,7 @@ mod ledger;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use database_processes::{Database, LIMIT};
+use database_processes::{Authority, Database, LIMIT};
 use ledger::{Ledger, Options, prepare, rows};
 use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous, User};
 use roadstead::api::reference::KeyReference;
@@ -357,15 +357,7 @@ async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pau
     }
     database.whole().await;
     assert!(!until_it_waits(&database, primary).await.lowered);
-    let to = json!({"to": database.instances[replicas[0]].name, "why": "a test"});
-    // It is refused until the other one is known to be able to, and asked again, as the operator does.
-    database
-        .until(LIMIT, "the handover begins", async || {
-            database.order(primary, SWITCHOVER, to.clone()).await.is_ok()
-        })
-        .await;
-    let asked = Instant::now();
-    assert_eq!(database.another_primary(primary).await, replicas[0]);
+    let asked = hand_over(&database, primary, replicas[0]).await;
     let pause = writers.resume(&database, asked).await;
     figure("handed_over", pause);
     assert!(pause < Duration::from_secs(8), "{pause:?}\n{}", database.logs());
@@ -376,6 +368,49 @@ async fn a_setting_that_needs_a_restart_is_lowered_and_raised_with_one_short_pau
         Duration::from_millis(told.milliseconds) <= pause + Duration::from_secs(1),
         "{told:?}, and it was {pause:?}"
     );
+    writers.finish(&database).await;
+}
+
+/// Has the one take over from the other; gives the moment in which that began. It is refused until the one is known to be able to, and asked again, as
+/// the operator does.
+async fn hand_over(database: &Database, from: usize, to: usize) -> Instant {
+    let order = json!({"to": database.instances[to].name, "why": "a test"});
+    database
+        .until(LIMIT, "the handover begins", async || {
+            database.order(from, SWITCHOVER, order.clone()).await.is_ok()
+        })
+        .await;
+    let begun = Instant::now();
+    assert_eq!(database.another_primary(from).await, to);
+    begun
+}
+
+/// As a rollout makes pods anew for another Secret: one by one, and each knows its own alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_follow_each_other_whoever_vouches_for_what_they_show() {
+    let database = Arc::new(Database::serving("certified", 110, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let [first, second] = ["the author's", "the author's next"].map(Authority::named);
+    for named in [Some(&first), Some(&second), None] {
+        let primary = database.primary().await.unwrap();
+        let replica = 1 - primary;
+        database.replace(replica).await;
+        database.instances[replica].name_certificate(named);
+        database.start(replica);
+        database.whole().await;
+        hand_over(&database, primary, replica).await;
+        database.whole().await;
+        writers.some(&database).await;
+    }
+    let refused = 1 - database.primary().await.unwrap();
+    database.instances[refused].spoil_certificate();
+    database
+        .until(LIMIT, "it says why it does not show it", async || {
+            let report = database.report(refused).await.unwrap_or_default();
+            report.certificate.is_some_and(|why| why.contains("tls.crt"))
+        })
+        .await;
+    database.whole().await;
     writers.finish(&database).await;
 }
 

@@ -182,13 +182,13 @@ async fn a_certificate_is_replaced_without_a_request_lost_and_with_its_authority
         }
     };
     let tls = Tls::default();
-    let reload = async || tls.reload(folder.path().to_owned()).await;
-    reload().await.unwrap_err();
+    let reload = || tls.reload(folder.path().to_owned());
+    reload().unwrap_err();
     assert!(tls.client().is_none());
 
     write(&first, &first.pem);
-    assert!(reload().await.unwrap());
-    assert!(!reload().await.unwrap(), "the same again is no change");
+    assert!(reload().unwrap());
+    assert!(!reload().unwrap(), "the same again is no change");
     let instance = Instance::begin(tls.clone(), Ipv4Addr::LOCALHOST, 0).await;
     let port = instance.address.port();
     let (of_first, of_second) = (
@@ -199,7 +199,7 @@ async fn a_certificate_is_replaced_without_a_request_lost_and_with_its_authority
     ask(&of_second, port, STATUS).await.unwrap_err();
 
     std::fs::write(folder.path().join("tls.key"), "half writ").unwrap();
-    let error = reload().await.unwrap_err().to_string();
+    let error = reload().unwrap_err().to_string();
     assert!(
         error.contains("the key is not a private key in PEM") && !error.contains("half writ"),
         "{error}"
@@ -207,7 +207,7 @@ async fn a_certificate_is_replaced_without_a_request_lost_and_with_its_authority
     assert_eq!(ask(&of_first, port, STATUS).await.unwrap().status, 200);
 
     write(&second, &second.pem);
-    assert!(reload().await.unwrap());
+    assert!(reload().unwrap());
     let kept = ask(&of_first, port, STATUS).await;
     assert_eq!(kept.unwrap().status, 200, "the connection that is there goes on");
     assert_eq!(ask(&of_second, port, STATUS).await.unwrap().status, 200);

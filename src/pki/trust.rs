@@ -46,7 +46,7 @@ fn verify(
 ) -> Option<()> {
     // An empty store is an error of the builder, and vouches for nothing.
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(bundle.iter(), now)), provider)
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(bundle, now)), provider)
         .build()
         .ok()?;
     let name = ServerName::try_from(name).ok()?;
@@ -56,33 +56,59 @@ fn verify(
         .ok()
 }
 
-/// Whether libpq would at `now` accept `pair` with `bundle` as its `sslrootcert` and `sslmode=verify-ca`, which asks for no name.
-pub fn vouches_for_any_name(bundle: &[CertificateDer<'_>], pair: &Pair, now: Timestamp) -> bool {
+/// Which certificates of `bundle` libpq has to trust so that it accepts `pair` at `now` with `sslmode=verify-ca`, which asks for no name: its `sslrootcert`.
+/// None if all of them do not suffice.
+pub fn needed_by_libpq<'a>(
+    bundle: &'a [CertificateDer<'static>],
+    pair: &Pair,
+    now: Timestamp,
+) -> Vec<&'a CertificateDer<'static>> {
     let Some((certificate, others)) = pair.chain().split_first() else {
-        return false;
+        return Vec::new();
     };
-    let is_self_issued =
-        |certificate: &CertificateDer<'_>| Facts::of(certificate).is_some_and(|facts| facts.is_self_issued);
-    if bundle.contains(certificate) && is_self_issued(certificate) {
-        return pair.validity().contains(now);
+    if is_self_issued(certificate) {
+        let mut itself: Vec<_> = bundle.iter().filter(|it| *it == certificate).take(1).collect();
+        itself.retain(|_| pair.validity().contains(now));
+        return itself;
     }
-    let (ends, links): (Vec<_>, Vec<_>) = bundle.iter().partition(|root| is_self_issued(root));
-    let links: Vec<_> = others.iter().chain(links).cloned().collect();
-    let time = unix_time(now);
-    let parsed = ParsedCertificate::try_from(certificate).ok();
-    let outcome = parsed.zip(time).map(|(certificate, time)| {
-        let algorithms = aws_lc_rs::default_provider()
-            .signature_verification_algorithms
-            .all;
-        let roots = roots(ends.into_iter(), now);
-        verify_server_cert_signed_by_trust_anchor(&certificate, &roots, &links, time, algorithms)
-    });
-    matches!(outcome, Some(Ok(())))
+    let (ends, links): (Vec<_>, Vec<_>) = bundle.iter().partition(|it| is_self_issued(it));
+    let ends_of = |links: &[&CertificateDer<'static>]| -> Vec<_> {
+        let links: Vec<_> = others.iter().chain(links.iter().copied()).cloned().collect();
+        let ends = ends.iter().copied();
+        ends.filter(|end| leads_to(end, certificate, &links, now).is_some())
+            .collect()
+    };
+    let mut needed = ends_of(&[]);
+    if needed.is_empty() {
+        needed = ends_of(&links);
+        if !needed.is_empty() {
+            needed.extend(links);
+        }
+    }
+    needed
 }
 
-fn roots<'a>(bundle: impl Iterator<Item = &'a CertificateDer<'a>>, now: Timestamp) -> RootCertStore {
+fn is_self_issued(certificate: &CertificateDer<'_>) -> bool {
+    Facts::of(certificate).is_some_and(|facts| facts.is_self_issued)
+}
+
+fn leads_to(
+    end: &CertificateDer<'static>,
+    certificate: &CertificateDer<'_>,
+    links: &[CertificateDer<'_>],
+    now: Timestamp,
+) -> Option<()> {
+    let certificate = ParsedCertificate::try_from(certificate).ok()?;
+    let algorithms = aws_lc_rs::default_provider()
+        .signature_verification_algorithms
+        .all;
+    let roots = roots([end], now);
+    verify_server_cert_signed_by_trust_anchor(&certificate, &roots, links, unix_time(now)?, algorithms).ok()
+}
+
+fn roots<'a>(bundle: impl IntoIterator<Item = &'a CertificateDer<'a>>, now: Timestamp) -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    let valid = bundle.filter(|root| is_valid_authority(root, now));
+    let valid = bundle.into_iter().filter(|root| is_valid_authority(root, now));
     roots.add_parsable_certificates(valid.map(|root| root.clone().into_owned()));
     roots
 }
@@ -139,18 +165,18 @@ mod tests {
     }
 
     #[rstest]
-    #[case::its_authority(&["authority"], 0, true)]
-    #[case::among_others(&["other", "authority"], 0, true)]
+    #[case::its_authority(&["authority"], 0, &["authority"])]
+    #[case::among_others(&["other", "authority"], 0, &["authority"])]
     // OpenSSL looks for who issued it.
-    #[case::itself(&["itself"], 0, false)]
-    #[case::another_authority(&["other"], 0, false)]
-    #[case::too_late(&["authority"], 91, false)]
-    #[case::too_early(&["authority"], -1, false)]
-    #[case::nothing(&[], 0, false)]
-    fn a_bundle_vouches_for_any_name_as_openssl_has_it(
+    #[case::itself(&["itself"], 0, &[])]
+    #[case::another_authority(&["other"], 0, &[])]
+    #[case::too_late(&["authority"], 91, &[])]
+    #[case::too_early(&["authority"], -1, &[])]
+    #[case::nothing(&[], 0, &[])]
+    fn of_a_bundle_libpq_needs_the_authority_that_vouches(
         #[case] bundle: &[&str],
         #[case] days: i64,
-        #[case] expected: bool,
+        #[case] expected: &[&str],
     ) {
         let [issued, other] = [NAME, NAME].map(|name| Issued::by_new_authority(name, at(0)));
         let pair = issued.pair();
@@ -160,45 +186,52 @@ mod tests {
             _ => other.authority.clone(),
         };
         let bundle: Vec<_> = bundle.iter().map(certificate).collect();
-        assert_eq!(vouches_for_any_name(&bundle, &pair, at(days)), expected);
+        let expected: Vec<_> = expected.iter().map(certificate).collect();
+        assert_eq!(
+            needed_by_libpq(&bundle, &pair, at(days)),
+            expected.iter().collect::<Vec<_>>()
+        );
     }
 
-    #[test]
-    fn a_certificate_that_has_signed_itself_is_its_own_authority() {
-        let key = KeyPair::generate().unwrap();
+    fn named(name: &str, is_ca: IsCa) -> CertificateParams {
         let mut params = CertificateParams::new([NAME.to_owned()]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = is_ca;
+        params
+    }
+
+    #[rstest]
+    #[case::an_authority(IsCa::Ca(BasicConstraints::Unconstrained))]
+    #[case::no_authority(IsCa::NoCa)]
+    fn a_certificate_that_has_signed_itself_is_its_own_authority_for_libpq(#[case] is_ca: IsCa) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = named("itself", is_ca).self_signed(&key).unwrap();
         let pair = Pair::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
         let itself = [certificate.der().clone()];
-        assert!(vouches_for_any_name(&itself, &pair, at(0)));
-        assert!(!vouches_for_any_name(&[], &pair, at(0)));
+        assert_eq!(needed_by_libpq(&itself, &pair, at(0)), [&itself[0]]);
+        assert!(needed_by_libpq(&[], &pair, at(0)).is_empty());
     }
 
     #[test]
-    fn an_intermediate_authority_is_a_link_and_no_end() {
-        let authority = |name: &str| {
-            let mut params = CertificateParams::default();
-            params.distinguished_name.push(DnType::CommonName, name);
-            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-            params
-        };
+    fn an_intermediate_authority_is_a_link_for_libpq_and_no_end() {
+        let authority = |name: &str| named(name, IsCa::Ca(BasicConstraints::Unconstrained));
         let [first, second, last] = [(); 3].map(|()| KeyPair::generate().unwrap());
         let root = Issuer::new(authority("root"), first);
         let root_certificate = authority("root").self_signed(root.key()).unwrap();
         let middle_certificate = authority("middle").signed_by(&second, &root).unwrap();
         let middle = Issuer::new(authority("middle"), second);
-        let leaf = CertificateParams::new([NAME.to_owned()]).unwrap();
-        let leaf = leaf.signed_by(&last, &middle).unwrap();
+        let leaf = named("leaf", IsCa::NoCa).signed_by(&last, &middle).unwrap();
         let key = last.serialize_pem();
         let short = Pair::from_pem(leaf.pem().as_bytes(), key.as_bytes()).unwrap();
         let chain = leaf.pem() + &middle_certificate.pem();
         let whole = Pair::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
         let both = [root_certificate.der().clone(), middle_certificate.der().clone()];
-        assert!(vouches_for_any_name(&both[..1], &whole, at(0)));
-        assert!(!vouches_for_any_name(&both[..1], &short, at(0)));
-        assert!(vouches_for_any_name(&both, &short, at(0)));
-        assert!(!vouches_for_any_name(&both[1..], &whole, at(0)));
+        let needed = |bundle, pair| needed_by_libpq(bundle, pair, at(0)).len();
+        assert_eq!(needed(&both[..1], &whole), 1);
+        assert_eq!(needed(&both[..1], &short), 0);
+        assert_eq!(needed(&both, &short), 2);
+        assert_eq!(needed(&both, &whole), 1);
+        assert_eq!(needed(&both[1..], &whole), 0);
     }
 
     #[test]

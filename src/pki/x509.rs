@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
+use x509_parser::x509::X509Version;
 
 /// A bundle has a handful. Whoever puts more into one has put something else into it.
 const MOST_IN_A_BUNDLE: usize = 64;
@@ -51,6 +52,10 @@ pub(crate) struct Facts {
     pub(crate) is_ca: bool,
     /// Whether it names itself as its issuer, as an authority does that nobody vouches for.
     pub(crate) is_self_issued: bool,
+    /// Whether it can have extensions, without which no library of Rust takes it.
+    pub(crate) is_v3: bool,
+    /// The object identifier of the algorithm by which it is signed.
+    pub(crate) signature: String,
 }
 
 impl Facts {
@@ -70,6 +75,8 @@ impl Facts {
             public_key: parsed.public_key().raw.to_vec(),
             is_ca: parsed.is_ca(),
             is_self_issued: parsed.subject().as_raw() == parsed.issuer().as_raw(),
+            is_v3: parsed.version() == X509Version::V3,
+            signature: parsed.signature_algorithm.algorithm.to_id_string(),
         })
     }
 }
@@ -102,10 +109,24 @@ pub(crate) fn certificates_in(pem: &[u8]) -> Vec<CertificateDer<'static>> {
 
 /// The same certificates as PEM.
 pub(crate) fn to_pem<'a>(certificates: impl IntoIterator<Item = &'a CertificateDer<'a>>) -> String {
+    certificates
+        .into_iter()
+        .map(|certificate| encode("CERTIFICATE", certificate))
+        .collect()
+}
+
+/// The first private key in a PEM text, and nothing else, as PEM. `None` if there is none.
+pub(crate) fn key_in(pem: &[u8]) -> Option<String> {
+    let key = PrivateKeyDer::from_pem_slice(pem).ok()?;
+    let label = match key {
+        PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
+        PrivateKeyDer::Sec1(_) => "EC PRIVATE KEY",
+        _ => "PRIVATE KEY",
+    };
+    Some(encode(label, key.secret_der()))
+}
+
+fn encode(label: &str, content: &[u8]) -> String {
     let lines = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
-    let blocks = certificates.into_iter().map(|certificate| {
-        let block = pem::Pem::new("CERTIFICATE", certificate.as_ref());
-        pem::encode_config(&block, lines)
-    });
-    blocks.collect()
+    pem::encode_config(&pem::Pem::new(label, content), lines)
 }

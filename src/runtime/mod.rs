@@ -17,6 +17,7 @@
 //! | [`upgradeable`] | keeps OLM from updating the operator in the middle of something dangerous |
 //! | [`health`], [`metrics`], [`admin`] | what others can see of the operator, and what they can change |
 //! | [`signals`] | when to end |
+//! | [`mounted`] | what the kubelet brings into a container |
 //! | [`clock`], [`jitter`], [`key`] | small things |
 //!
 //! Time is tokio's, and the wall clock an option, so that all of it runs on a paused clock against an API server in memory
@@ -44,6 +45,7 @@ pub mod lease;
 pub mod manager;
 pub mod metrics;
 pub mod migration;
+pub mod mounted;
 pub mod mutual_tls;
 pub mod predicates;
 pub mod queue;

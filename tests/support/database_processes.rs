@@ -3,10 +3,10 @@
 //! Each instance has an address of its own and its own way to the API server, which can be cut. A container is one process with all that it has
 //! started: whoever ends it ends those that hold the lock of its volume as well, as the kernel does with what is left in a container.
 
-use std::net::{IpAddr, SocketAddr, TcpListener as Taken};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,7 @@ use kube::{Client, ResourceExt};
 use roadstead::api::database::agent::{
     CONTAINER, Member, RECORD, REPLICATION_USER, ROLE_LABEL, Report, SETTINGS, Settings, Synchronous,
 };
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Config, NoTls};
@@ -29,10 +26,13 @@ use crate::apiserver::{ApiServer, within};
 
 #[path = "database_authority.rs"]
 mod authority;
+#[path = "database_instance.rs"]
+mod instance;
 #[path = "database_operator.rs"]
 mod operator;
 
-use authority::Authority;
+pub use authority::Authority;
+use instance::{Instance, Way, user};
 use operator::Operator;
 
 /// On a busy machine.
@@ -52,80 +52,12 @@ pub struct Database {
     folder: tempfile::TempDir,
 }
 
-/// One of them.
-pub struct Instance {
-    pub name: String,
-    pub address: IpAddr,
-    folder: PathBuf,
-    process: Mutex<Option<Child>>,
-    way: Way,
-}
-
-/// A way to the API server.
-struct Way {
-    open: watch::Sender<bool>,
-    task: JoinHandle<()>,
-    port: u16,
-}
-
-impl Drop for Way {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Way {
-    async fn to(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (open, is_open) = watch::channel(true);
-        let task = tokio::spawn(async move {
-            loop {
-                let Ok((mut near, _)) = listener.accept().await else {
-                    return;
-                };
-                let mut is_open = is_open.clone();
-                tokio::spawn(async move {
-                    // What is cut swallows what is sent, as a network does.
-                    let Ok(mut far) = TcpStream::connect(server).await else {
-                        return;
-                    };
-                    let cut = {
-                        let mut is_open = is_open.clone();
-                        async move { until(&mut is_open, false).await }
-                    };
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut near, &mut far) => {}
-                        () = cut => until(&mut is_open, true).await,
-                    }
-                });
-            }
-        });
-        Self { open, task, port }
-    }
-}
-
-async fn until(is_open: &mut watch::Receiver<bool>, wanted: bool) {
-    while *is_open.borrow_and_update() != wanted {
-        if is_open.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
 fn free_port() -> u16 {
-    Taken::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port()
-}
-
-/// The user for PostgreSQL, which does not run as root.
-fn user() -> Option<u32> {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap();
-    let id = |name: &str| {
-        let line = users.lines().find(|line| line.starts_with(&format!("{name}:")))?;
-        line.split(':').nth(2)?.parse().ok()
-    };
-    let is_root = rustix::process::geteuid().is_root();
-    is_root.then(|| id("postgres").or_else(|| id("nobody")).unwrap())
+    TcpListener::bind("0.0.0.0:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 impl Database {
@@ -555,76 +487,6 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-impl Instance {
-    /// Every process that works with the volume.
-    pub fn processes(&self) -> Vec<Pid> {
-        let Ok(lock) = std::fs::metadata(self.folder.join("volume/lock")) else {
-            return Vec::new();
-        };
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        all.filter_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let input = std::fs::metadata(entry.path().join("fd/0")).ok()?;
-            (input.ino() == lock.ino() && input.dev() == lock.dev()).then(|| Pid::from_raw(pid))?
-        })
-        .collect()
-    }
-
-    /// The first process of PostgreSQL.
-    pub fn postmaster(&self) -> Pid {
-        let text = std::fs::read_to_string(self.folder.join("volume/data/postmaster.pid")).unwrap();
-        Pid::from_raw(text.lines().next().unwrap().parse().unwrap()).unwrap()
-    }
-
-    pub fn signal_all(&self, signal: Signal) {
-        for pid in self.processes() {
-            let _ = kill_process(pid, signal);
-        }
-    }
-
-    pub fn is_running(&self) -> bool {
-        let mut process = self.process.lock().unwrap();
-        process
-            .as_mut()
-            .is_some_and(|process| process.try_wait().unwrap().is_none())
-    }
-
-    /// Asks the manager to end, as the kubelet does.
-    pub fn ask_to_stop(&self) {
-        let process = self.process.lock().unwrap();
-        let pid = process
-            .as_ref()
-            .and_then(|process| Pid::from_raw(process.id().try_into().unwrap()));
-        kill_process(pid.unwrap(), Signal::TERM).unwrap();
-    }
-
-    fn end(&self) {
-        if let Some(mut process) = self.process.lock().unwrap().take() {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !self.processes().is_empty() && Instant::now() < deadline {
-            self.signal_all(Signal::KILL);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// The volume is lost.
-    pub fn lose_volume(&self) {
-        let volume = self.folder.join("volume");
-        std::fs::remove_dir_all(&volume).unwrap();
-        std::fs::create_dir(&volume).unwrap();
-        chown(&volume, user(), None).unwrap();
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

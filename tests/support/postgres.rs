@@ -37,6 +37,8 @@ pub struct Instance {
     pub postmaster: Option<Postmaster>,
     pub local: Local,
     pub authority: Arc<Authority>,
+    /// The authorities that another instance has told of.
+    pub told: String,
     _folder: tempfile::TempDir,
 }
 
@@ -118,6 +120,7 @@ impl Instance {
             programs,
             postmaster: None,
             authority: Arc::clone(authority),
+            told: String::new(),
             _folder: folder,
         }
     }
@@ -130,7 +133,7 @@ impl Instance {
     pub fn configure(&self, upstream: Option<usize>, quorum: Option<&Quorum>) -> bool {
         let upstream = upstream.map(|ordinal| &self.settings.members[ordinal]);
         let files = config::render(&self.settings, &self.options, upstream, quorum);
-        certificates::copy(&self.options, jiff::Timestamp::now()).unwrap();
+        certificates::copy(&self.options, &[self.told.as_str()], jiff::Timestamp::now()).unwrap();
         files.write(&self.options).unwrap()
     }
 

@@ -90,6 +90,11 @@ impl<'a> Live<'a> {
         pods.find(|pod| pod.name_any() == name).map(|pod| &**pod)
     }
 
+    /// Whether the pod of that name is there, and of this shape.
+    pub fn has_shape(&self, pod: &str, shape: &str) -> bool {
+        self.pod(pod).is_some_and(|pod| has_shape(pod, shape))
+    }
+
     /// How many pods are ready and stay.
     pub fn ready(&self) -> usize {
         let stays = |pod: &&Arc<Pod>| pod.metadata.deletion_timestamp.is_none() && is_ready(pod);
@@ -140,6 +145,11 @@ impl<'a> Live<'a> {
             .map(|pod| pod.name_any())
             .collect()
     }
+}
+
+/// Whether that is what of the spec has shaped the pod.
+pub fn has_shape(pod: &Pod, shape: &str) -> bool {
+    pod.annotations().get(SHAPE).is_some_and(|own| own == shape)
 }
 
 /// Why a pod does not run, in the kubelet's or the scheduler's words.

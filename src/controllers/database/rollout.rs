@@ -9,8 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::desired::names;
-use super::desired::pod::SHAPE;
-use super::live::Live;
+use super::live::{Live, has_shape};
 use super::step::{Course, Step};
 use super::verdict;
 use crate::api::database::agent::{Report, Role, Standby, State as Doing};
@@ -111,7 +110,7 @@ pub fn rollout(wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Rollout {
         let name = pod.name_any();
         Instance {
             report: live.answer(&name).and_then(|answer| answer.as_ref().ok()),
-            outdated: pod.annotations().get(SHAPE).map(String::as_str) != Some(wanted.shape),
+            outdated: !has_shape(pod, wanted.shape),
             stays: names::ordinal(&name).is_some_and(|ordinal| ordinal < wanted.stay),
             name,
             pod,

@@ -12,15 +12,6 @@ fn outdated() -> Scene {
     Scene::of(serde_json::from_str(OTHER_POD).unwrap())
 }
 
-fn anew(scene: &mut Scene, ordinal: usize) {
-    let shape = crate::controllers::database::desired::pod::shape(
-        &crate::controllers::database::testing::valid(&scene.database),
-    );
-    let mut pod = (*scene.pods[ordinal]).clone();
-    pod.annotations_mut().insert(SHAPE.to_owned(), shape);
-    scene.pods[ordinal] = Arc::new(pod);
-}
-
 /// What is next, in a word and by the instance that it is done to.
 fn next(scene: &Scene) -> (&'static str, String) {
     match scene.decided().course {
@@ -47,17 +38,17 @@ fn replicas_are_made_anew_one_by_one_then_another_takes_over_and_the_last_one_fo
     let mut scene = outdated();
     assert_eq!(scene.decided().pending.len(), 3);
     assert_eq!(next(&scene), is("replace", "orders-2"));
-    anew(&mut scene, 2);
+    scene.anew(2);
     assert_eq!(next(&scene), is("replace", "orders-1"));
-    anew(&mut scene, 1);
+    scene.anew(1);
     assert_eq!(next(&scene), is("hand over", "orders-0 orders-1"));
-    anew(&mut scene, 0);
+    scene.anew(0);
     assert_eq!(next(&scene), is("done", ""));
 }
 
 #[rstest]
 #[case::a_pod_is_missing(|scene: &mut Scene| drop(scene.pods.pop()))]
-#[case::a_replica_is_not_ready(|scene: &mut Scene| { scene.pods[1] = pod("orders-1", false, None); anew(scene, 1) })]
+#[case::a_replica_is_not_ready(|scene: &mut Scene| { scene.pods[1] = pod("orders-1", false, None); scene.anew(1) })]
 #[case::a_replica_is_behind(|scene: &mut Scene| drop(scene.report(0).standbys.pop()))]
 #[case::no_writes(|scene: &mut Scene| scene.report(0).wrote_ms = None)]
 #[case::no_primary(|scene: &mut Scene| scene.lease.holder = None)]
@@ -155,8 +146,8 @@ fn it_is_lowered_first_on_a_primary_that_gets_another_pod_too() {
     let mut scene = outdated().change(|scene| {
         pends(scene, &[0, 1, 2]);
         scene.report(0).lowered = true;
-        anew(scene, 1);
-        anew(scene, 2);
+        scene.anew(1);
+        scene.anew(2);
     });
     assert_eq!(next(&scene), is("restart", "orders-0"));
     scene.report(0).pending_restart.clear();
@@ -211,7 +202,7 @@ fn commits_stop_waiting_for_the_only_replica_before_it_is_stopped() {
     scene.report(0).standbys[0].synchronous = false;
     assert_eq!(next(&scene), is("replace", "orders-1"));
 
-    anew(&mut scene, 1);
+    scene.anew(1);
     assert!(scene.decided().excused.is_empty());
 }
 
@@ -271,6 +262,6 @@ fn on_the_way_to_a_single_instance_it_is_brought_up_to_date_while_others_can_sta
     (scene.lease.primary, scene.lease.holder) = (Some("orders-1".into()), Some("uid-1".into()));
     assert_eq!(scene.report(1).role, Role::Primary);
     assert_eq!(next(&scene), is("replace", "orders-0"));
-    anew(&mut scene, 0);
+    scene.anew(0);
     assert_eq!(next(&scene), is("hand over", "orders-1 orders-0"));
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::decide::{Intent, decide};
@@ -154,6 +155,14 @@ impl Scene {
     pub fn change(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
+    }
+
+    /// The pod is as the spec has it by now.
+    pub fn anew(&mut self, ordinal: usize) {
+        let mut pod = (*self.pods[ordinal]).clone();
+        pod.annotations_mut()
+            .insert(SHAPE.to_owned(), shape(&valid(&self.database)));
+        self.pods[ordinal] = Arc::new(pod);
     }
 
     pub fn report(&mut self, ordinal: usize) -> &mut Report {

@@ -117,8 +117,12 @@ fn a_single_instance_needs_no_replica() {
 #[case::unsupported_and_loading(json!({"version": "17.7"}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
 #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
 #[case::certificate_is_of_no_use(json!({"tls": {"certificateSecret": "mine"}}), |scene: &mut Scene| {
+    scene.anew(1);
     scene.report(1).certificate = Some("it has no ca.crt".into());
 }, "False", "CertificateRefused", "True")]
+#[case::another_certificate_was(json!({"tls": {"certificateSecret": "mine"}}), |scene: &mut Scene| {
+    scene.report(1).certificate = Some("it has no ca.crt".into());
+}, "False", "RollingOut", "True")]
 #[case::certificate_of_before(json!({}), |scene: &mut Scene| scene.report(1).certificate = Some("no".into()), "True", "Applied", "True")]
 #[case::users(json!({"users": [{"name": "app"}]}), |_: &mut Scene| {}, "True", "Applied", "True")]
 #[case::not_made_yet(json!({}), |scene: &mut Scene| scene.report(0).made = None, "False", "Loading", "True")]
@@ -181,14 +185,13 @@ fn what_could_not_be_made_is_told_in_the_primarys_words() {
 
 #[test]
 fn a_certificate_that_is_not_shown_is_told_with_its_secret_and_the_instances_words() {
-    let scene = Scene::of(json!({"tls": {"certificateSecret": "mine"}}));
-    let scene = scene.change(|scene| {
-        scene.report(1).certificate = Some("it has no ca.crt; the one before is shown".into())
-    });
+    let mut scene = Scene::of(json!({"tls": {"certificateSecret": "mine"}}));
+    scene.anew(1);
+    scene.report(1).certificate = Some("it has no ca.crt; the one before is shown".into());
     let (_, _, message) = scene.said(CONFIGURATION_APPLIED);
     assert_eq!(
         message,
-        "orders-1 does not take the certificate in Secret mine (spec.tls.certificateSecret): it has no ca.crt; the one before is shown"
+        "spec.tls.certificateSecret: Secret mine is not taken: it has no ca.crt; the one before is shown"
     );
 }
 

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::decide::Intent;
+use super::desired::pod::shape;
 use super::error::Error;
 use super::live::{Live, waiting};
 use super::unsupported::unsupported;
@@ -203,14 +204,14 @@ fn unmade(live: &Live<'_>) -> Option<Verdict> {
     (!unmade.is_empty()).then(|| verdict(State::False, CONTENT_INCOMPLETE, unmade.join("; ")))
 }
 
-/// Why an instance does not show the certificate that the author names.
+/// Why the certificate that the author names is not shown, in the words of an instance to which it was given.
 fn not_shown(database: &ValidDatabase, live: &Live<'_>) -> Option<String> {
     let secret = database.tls.certificate_secret.as_ref()?;
-    let (pod, why) = live
-        .reports()
-        .find_map(|(pod, report)| Some((pod, report.certificate.as_ref()?)))?;
+    let shape = shape(database);
+    let mut given = live.reports().filter(|(pod, _)| live.has_shape(pod, &shape));
+    let why = given.find_map(|(_, report)| report.certificate.as_ref())?;
     Some(format!(
-        "{pod} does not take the certificate in Secret {secret} (spec.tls.certificateSecret): {why}"
+        "spec.tls.certificateSecret: Secret {secret} is not taken: {why}"
     ))
 }
 

@@ -32,7 +32,8 @@ const SELF: &str = "SELECT r, \
     CASE WHEN r THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, \
     current_setting('primary_conninfo'), \
     coalesce((SELECT status = 'streaming' FROM pg_stat_get_wal_receiver()), false), \
-    current_setting('synchronous_standby_names') \
+    current_setting('synchronous_standby_names'), \
+    (SELECT timeline_id FROM pg_control_checkpoint()) \
     FROM pg_is_in_recovery() AS r";
 /// A row for each that streams from it.
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
@@ -188,6 +189,7 @@ fn running(answers: &[Rows], members: &[Member]) -> Option<Running> {
         streaming: replica && text(6)? == "t",
         standbys: standbys.iter().filter_map(|row| standby(row)).collect(),
         quorum: parse_standby_names(text(7)?),
+        checkpoint: text(8)?.parse().ok()?,
     })
 }
 
@@ -256,6 +258,7 @@ mod tests {
             "host=orders-1.orders-instances",
             "f",
             "ANY 1 (\"orders-1\")",
+            "2",
         ]);
         let standbys = vec![
             row(&["orders-1", "streaming", "t", "0/3000060", "0/3000000"]),
@@ -264,7 +267,10 @@ mod tests {
         let running = running(&[vec![own], standbys], &members()).unwrap();
         let standbys = ["orders-1".to_owned()].into();
         assert_eq!(running.quorum, Some(Quorum { standbys, need: 1 }));
-        assert_eq!((running.primary, running.timeline), (true, 3));
+        assert_eq!(
+            (running.primary, running.timeline, running.checkpoint),
+            (true, 3, 2)
+        );
         assert_eq!(running.upstream, None, "whom it would follow is of no account");
         assert!(running.standbys[0].synchronous);
         assert_eq!(running.standbys[1].flushed, None);
@@ -281,6 +287,7 @@ mod tests {
             "host=orders-0.orders-instances port=5432",
             "t",
             "",
+            "2",
         ]);
         let running = running(&[vec![own], vec![]], &members()).unwrap();
         assert_eq!(running.upstream.as_deref(), Some("orders-0"));

@@ -15,9 +15,9 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE};
+use crate::runtime::mounted::{self, MountedError};
 use crate::runtime::mutual_tls::{Client, Credentials, CredentialsError, unit_of};
 use crate::telemetry::told::Told;
-use crate::webhook::certificates::folder::{Folder, FolderError};
 use crate::webhook::{Handshakes, without_memory};
 
 /// How often the files are looked at. The kubelet takes up to a minute to bring a changed Secret, and old and new certificate are both valid for much
@@ -64,7 +64,7 @@ struct Present {
 pub enum TlsError {
     /// A file cannot be read.
     #[error(transparent)]
-    Files(#[from] FolderError),
+    Files(#[from] MountedError),
     /// The files do not fit together.
     #[error("{} in {folder}: {source}", FILES.join(", "), folder = folder.display())]
     Credentials {
@@ -137,7 +137,7 @@ impl Tls {
     pub async fn follow(self, folder: PathBuf) -> Infallible {
         let mut told = Told::default();
         loop {
-            match self.reload(folder.clone()).await {
+            match self.reload(folder.clone()) {
                 Ok(is_news) => {
                     if is_news {
                         info!(folder = %folder.display(), "the instance has a new certificate");
@@ -160,8 +160,8 @@ impl Tls {
     ///
     /// # Errors
     /// When it cannot be read or used; then everything stays as it was.
-    pub async fn reload(&self, folder: PathBuf) -> Result<bool, TlsError> {
-        let [authorities, chain, key] = Folder::new(&folder).files(FILES).await?;
+    pub fn reload(&self, folder: PathBuf) -> Result<bool, TlsError> {
+        let [authorities, chain, key] = mounted::read(&folder, FILES)?;
         let credentials = Credentials::from_pem(&authorities, &chain, &key)
             .map_err(|source| TlsError::Credentials { folder, source })?;
         Ok(self.publish(credentials)?)

@@ -1,9 +1,7 @@
 //! A certificate from files, as OLM mounts it.
 
 use std::convert::Infallible;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -11,6 +9,7 @@ use tracing::{info, warn};
 
 use super::served::{Certificates, Served, Trust};
 use crate::pki::{Pair, PairError};
+use crate::runtime::mounted::{self, MountedError};
 use crate::telemetry::told::Told;
 
 /// Where OLM mounts the certificate of a webhook.
@@ -31,13 +30,8 @@ pub struct Folder {
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}", path = path.display())]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] MountedError),
     /// The files are no pair.
     #[error("tls.crt and tls.key in {path}: {source}", path = path.display())]
     NoPair {
@@ -58,25 +52,12 @@ impl Folder {
     ///
     /// # Errors
     /// When a file cannot be read, or they are no pair.
-    pub async fn read(&self) -> Result<Pair, FolderError> {
-        let [chain, key] = self.files(["tls.crt", "tls.key"]).await?;
+    pub fn read(&self) -> Result<Pair, FolderError> {
+        let [chain, key] = mounted::read(&self.path, ["tls.crt", "tls.key"])?;
         Pair::from_pem(&chain, &key).map_err(|source| FolderError::NoPair {
             path: self.path.clone(),
             source,
         })
-    }
-
-    /// What is in these files of the folder now, all from the same side of a change of the volume.
-    ///
-    /// # Errors
-    /// When one cannot be read.
-    pub async fn files<const N: usize>(&self, names: [&str; N]) -> Result<[Vec<u8>; N], FolderError> {
-        let folder = generation(&self.path);
-        let mut files = [const { Vec::new() }; N];
-        for (file, name) in files.iter_mut().zip(names) {
-            *file = read(&folder.join(name)).await?;
-        }
-        Ok(files)
     }
 
     /// Publishes what is in the folder, and again whenever that is another pair. What is wrong is logged once, and what was there before
@@ -84,7 +65,7 @@ impl Folder {
     pub async fn follow(self, certificates: Certificates) -> Infallible {
         let mut told = Told::default();
         loop {
-            match self.read().await {
+            match self.read() {
                 Ok(pair) => {
                     if told.clear() {
                         info!(folder = %self.path.display(), "the certificate can be read again");
@@ -105,28 +86,12 @@ impl Folder {
     }
 }
 
-/// Where the files of a mounted volume are now.
-///
-/// The kubelet replaces the link `..data` to bring all of them at once. Read through that link, they might come from two sides of the change; so it is
-/// followed once for all.
-pub fn generation(volume: &Path) -> PathBuf {
-    fs::canonicalize(volume.join("..data")).unwrap_or_else(|_| volume.to_owned())
-}
-
-async fn read(path: &Path) -> Result<Vec<u8>, FolderError> {
-    tokio::fs::read(path)
-        .await
-        .map_err(|source| FolderError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::pki::testing::{Issued, at};
     use crate::telemetry::captured::Captured;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     /// A volume of a Secret, as the kubelet keeps it.
@@ -196,12 +161,12 @@ mod tests {
         following.abort();
     }
 
-    #[tokio::test]
-    async fn plain_files_do_as_well() {
+    #[test]
+    fn plain_files_do_as_well() {
         let folder = tempfile::tempdir().unwrap();
         let issued = Issued::by_new_authority("a.ns.svc", at(0));
         fs::write(folder.path().join("tls.crt"), &issued.chain).unwrap();
         fs::write(folder.path().join("tls.key"), &issued.key).unwrap();
-        assert_eq!(Folder::new(folder.path()).read().await.unwrap(), issued.pair());
+        assert_eq!(Folder::new(folder.path()).read().unwrap(), issued.pair());
     }
 }

@@ -202,6 +202,8 @@ pub struct Report {
     pub led: bool,
     /// The timeline that it is on, also while PostgreSQL is stopped.
     pub timeline: Option<u32>,
+    /// The timeline of its last checkpoint: nobody is rewound to it before that is the one that it is on.
+    pub checkpoint: Option<u32>,
     /// How far its data goes, applied or not: what it has flushed as a primary, or received and flushed as a replica.
     pub received: Option<Lsn>,
     /// How far it has applied that.
@@ -226,6 +228,9 @@ pub struct Report {
     pub refused: Option<String>,
     /// Why the certificate that the author names for PostgreSQL is not shown, and what is instead, if there is to be one.
     pub certificate: Option<String>,
+    /// Who vouches for what PostgreSQL shows here, as PEM of at most 16 KiB: by these the other instances verify it, whatever they show themselves. Empty
+    /// where it is the authority of the instances.
+    pub authorities: String,
     /// Whether one of these was lowered of which a replica must have as much as its primary: the primary is to be started again first.
     pub lowered: bool,
     /// The last orderly stop of a primary after which writes were accepted here.

@@ -224,7 +224,8 @@ fn volumes(owner: &Owner<'_>) -> Vec<Volume> {
         in_memory("shm", None),
     ];
     if let Some(name) = &owner.database.tls.certificate_secret {
-        let mut named = secret("server-tls", name.clone(), None);
+        let items = ["ca.crt", "tls.crt", "tls.key"].map(key);
+        let mut named = secret("server-tls", name.clone(), Some(items.into()));
         // It is the author's, and may come later: an instance does without it, and says so.
         named.secret.get_or_insert_default().optional = Some(true);
         volumes.push(named);

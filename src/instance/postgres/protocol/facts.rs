@@ -56,6 +56,8 @@ pub struct Running {
     pub system_identifier: String,
     /// The timeline that it is on: that of what it receives or has replayed last, as a replica.
     pub timeline: u32,
+    /// The timeline of its last checkpoint, which is all that `pg_rewind` goes by; that of a new primary is of the one before at first.
+    pub checkpoint: u32,
     /// How far its data goes on disk: flushed as a primary, received or replayed, whichever is further, as a replica.
     pub received: Lsn,
     /// How far a replica has applied that; the same as `received` for a primary.

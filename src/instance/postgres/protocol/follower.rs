@@ -48,6 +48,10 @@ impl Protocol {
             (Server::Stopped, data) => self.start_as_replica(record, data, situation),
             (Server::Starting | Server::Silent, _) => Command::Wait("PostgreSQL to answer".to_owned()),
             (Server::Running(_), _) if self.restarting => Command::Stop(How::Fast),
+            // It has written that itself, and has not had the answer yet.
+            (Server::Running(_), _) if primary == situation.me => {
+                Command::Wait("the Lease that it wrote to be its own".to_owned())
+            }
             (Server::Running(running), _) if running.upstream.as_ref() != Some(primary) => {
                 Command::Follow(Some(primary.clone()))
             }
@@ -75,9 +79,19 @@ impl Protocol {
             _ if self.primary_of(situation).is_none() => {
                 Command::Wait(format!("the primary {primary} to say that it is one"))
             }
+            // Until then its control file tells of the timeline before, to which it would be rewound, and would not start on the present one.
+            Data::Present(_) if self.mending != Mending::Copy && !self.has_checkpoint(situation) => {
+                Command::Wait(format!("a checkpoint of the primary {primary}"))
+            }
             Data::Present(_) if self.mending != Mending::Copy => Command::Rewind(primary.clone()),
             Data::Present(_) | Data::Empty | Data::Broken(_) => Command::Join(primary.clone()),
         }
+    }
+
+    /// Whether the primary has written a checkpoint since it was promoted.
+    fn has_checkpoint(&self, situation: &Situation<'_>) -> bool {
+        let primary = self.primary_of(situation);
+        primary.is_some_and(|primary| primary.report.checkpoint >= primary.report.timeline)
     }
 
     fn stay(&mut self, primary: &str, running: &Running, situation: &Situation<'_>) -> Command {

@@ -296,10 +296,10 @@ impl Protocol {
         self.stillborn = 0;
     }
 
-    /// PostgreSQL ended by itself, with these words. What it panics about is its data, unless there is no room; anything else may be its configuration, with
-    /// which a copy would not start either.
+    /// PostgreSQL ended by itself, with these words. What it panics about is its data, unless there is no room, and so is what does not fit the histories
+    /// of timelines; anything else may be its configuration, with which a copy would not start either.
     pub fn ended(&mut self, words: &str) {
-        let damaged = words.starts_with("PANIC") && !is_full(words);
+        let damaged = words.starts_with("PANIC") && !is_full(words) || is_of_another_history(words);
         self.stillborn = if damaged {
             self.stillborn.saturating_add(1)
         } else {
@@ -474,6 +474,12 @@ fn is_predecessor(holder: &str, identity: &str) -> bool {
 /// Whether PostgreSQL complains, in these words, that there is no room on its volume.
 pub fn is_full(words: &str) -> bool {
     words.contains("No space left on device") || words.contains("Disk quota exceeded")
+}
+
+/// Whether PostgreSQL complains, in these words, that its data goes on where the timeline does not on which it is to be.
+fn is_of_another_history(words: &str) -> bool {
+    words.contains("is not a child of this server's history")
+        || words.contains("does not contain minimum recovery point")
 }
 
 fn is_fresh(peer: &Peer, now: Moment) -> bool {

@@ -268,31 +268,33 @@ impl Supervisor {
                 self.refused = Some(error.to_string());
             }
         }
-        self.look_at_certificates();
+        if self.copy_certificates() {
+            tracing::info!("other certificates");
+            self.reload();
+        }
     }
 
-    fn look_at_certificates(&mut self) {
-        let copied = match certificates::copy(&self.options, Timestamp::now()) {
+    /// Whether PostgreSQL has to read them again.
+    pub(super) fn copy_certificates(&mut self) -> bool {
+        let answers = self.answers.borrow().clone();
+        let others: Vec<_> = answers
+            .values()
+            .map(|(report, _)| report.authorities.as_str())
+            .collect();
+        let copied = match certificates::copy(&self.options, &others, Timestamp::now()) {
             Ok(copied) => copied,
             Err(error) => {
                 tracing::error!(%error, "the certificates are not taken; the ones before are gone by");
-                return;
+                return false;
             }
         };
-        if copied.changed {
-            tracing::info!("other certificates");
-            if let Some(postmaster) = &self.postmaster {
-                postmaster.reload();
-            }
-        }
-        if let Some(why) = copied
-            .refused
-            .as_ref()
-            .filter(|_| copied.refused != self.certificate)
+        if let Some(why) = &copied.refused
+            && copied.refused != self.copied.refused
         {
             tracing::warn!(why, "the certificate that the spec names is not shown");
         }
-        self.certificate = copied.refused;
+        self.copied = copied;
+        self.copied.changed
     }
 
     /// What was put aside has been of use once the data that took its place is.
@@ -348,15 +350,16 @@ impl Supervisor {
         self.prepared = Some(password.clone());
         let prepare = async move {
             let mut local = Local::new(&options);
-            let outcome = local.prepare(&settings, &password).await;
-            match outcome {
-                // Until then nobody could be rewound to this timeline.
-                Ok(()) => local.checkpoint().await,
-                Err(error) => {
-                    sleep(PAUSE).await;
-                    Err(error)
-                }
+            let prepare = async {
+                // Until then nobody can be rewound to this timeline; so nothing that waits for a replica may come before it.
+                local.checkpoint().await?;
+                local.prepare(&settings, &password).await
+            };
+            let outcome = prepare.await;
+            if outcome.is_err() {
+                sleep(PAUSE).await;
             }
+            outcome
         };
         self.preparing = Some(prepare.boxed());
     }

@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use self::senses::{Answers, Beats, Labels, Observed, Suspect};
 use self::settings::Mounted;
 use self::work::{Tools, WorkError};
-use super::certificates;
+use super::certificates::{self, Copied};
 use super::floors::Floors;
 use super::identity::{Identity, NoRandom};
 use super::lease::{self, LeaseClient, LeaseError, Written};
@@ -192,7 +192,7 @@ async fn begin(options: &Options, shown: &watch::Sender<Shown>) -> (Mounted, Too
 
 async fn prerequisites(options: &Options) -> Result<(Mounted, Tools), String> {
     let mounted = settings::read(options).map_err(|error| error.to_string())?;
-    certificates::copy(options, Timestamp::now()).map_err(|error| error.to_string())?;
+    certificates::copy(options, &[], Timestamp::now()).map_err(|error| error.to_string())?;
     let programs = Programs::find(options, mounted.settings.major)
         .await
         .map_err(|error| error.to_string())?;
@@ -245,8 +245,8 @@ struct Supervisor {
     mounted: Mounted,
     /// Why the mounted settings are not those that are gone by, if they are not.
     refused: Option<String>,
-    /// Why the certificate that the author names is not shown, if it is not.
-    certificate: Option<String>,
+    /// What became of the certificates.
+    copied: Copied,
     protocol: Protocol,
     lease: LeaseClient,
     seen: watch::Receiver<lease::Seen>,
@@ -370,7 +370,7 @@ impl Supervisor {
             seen: lease.subscribe(),
             began: Instant::now(),
             refused: None,
-            certificate: None,
+            copied: Copied::default(),
             api: None,
             postmaster: None,
             starts: 0,

@@ -151,6 +151,8 @@ impl Supervisor {
 
     /// Writes PostgreSQL's files, and has it read them if they are others.
     pub(super) fn configure(&mut self) {
+        // Whom it is to follow may show another certificate than the one before.
+        let renewed = self.copy_certificates();
         let upstream = self.upstream.as_ref().and_then(|name| self.member(name));
         let mut settings = self.mounted.settings.clone();
         let raised = self.floors.raised(&settings.parameters);
@@ -159,12 +161,18 @@ impl Supervisor {
         match files.write(&self.options) {
             Ok(true) => {
                 self.configured.send_replace(Instant::now());
-                if let Some(postmaster) = &self.postmaster {
-                    postmaster.reload();
-                }
+                self.reload();
             }
+            Ok(false) if renewed => self.reload(),
             Ok(false) => {}
             Err(error) => tracing::error!(%error, "cannot write PostgreSQL's configuration"),
+        }
+    }
+
+    /// Has PostgreSQL read its files, if it runs.
+    pub(super) fn reload(&self) {
+        if let Some(postmaster) = &self.postmaster {
+            postmaster.reload();
         }
     }
 }

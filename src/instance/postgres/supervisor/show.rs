@@ -88,7 +88,8 @@ impl Supervisor {
             api_ms: self.api.map(ms),
             settings: self.taken.clone(),
             refused: self.refused.clone(),
-            certificate: self.certificate.clone(),
+            certificate: self.copied.refused.clone(),
+            authorities: self.copied.authorities.clone(),
             ..report_of(&self.options, &self.identity)
         };
         match (server, &self.data) {
@@ -96,6 +97,7 @@ impl Supervisor {
                 report.system_identifier = Some(running.system_identifier.clone());
                 report.led = running.primary;
                 report.timeline = Some(running.timeline);
+                report.checkpoint = Some(running.checkpoint);
                 (report.received, report.replayed) = (Some(running.received), Some(running.replayed));
                 report.streaming = running.streaming;
                 report.standbys.clone_from(&running.standbys);

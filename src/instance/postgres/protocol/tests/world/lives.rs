@@ -138,6 +138,8 @@ impl World {
             && !instance.hung
         {
             report.timeline = Some(running.timeline);
+            let lags = running.primary && instance.checkpoint > now;
+            report.checkpoint = Some(running.timeline - u32::from(lags));
             report.received = Some(running.received);
             report.streaming = running.streaming;
             report.state = if running.streaming {
@@ -350,12 +352,16 @@ impl World {
                     history: vec![(1, 0)],
                 };
             }
-            Command::Join(from) | Command::Rewind(from) => {
-                let from = self.index(&from);
+            Command::Join(ref from) | Command::Rewind(ref from) => {
+                let rewound = matches!(command, Command::Rewind(_));
+                let from = self.index(from);
                 let leads =
                     matches!(&self.instances[from].server, Server::Running(running) if running.primary);
                 if !self.reaches(index, from) || !leads || self.instances[from].hung {
                     return;
+                }
+                if rewound && self.instances[from].checkpoint > now {
+                    panic!("rewound to the timeline before\n{}", self.told());
                 }
                 let mut volume = self.instances[from].volume.clone();
                 if let Data::Present(stored) = &mut volume.data {
@@ -371,7 +377,9 @@ impl World {
                 Server::Starting | Server::Silent => {}
             },
             Command::Promote(after, quorum) => {
+                let checkpoint = now + self.chance.millis(0, 2500);
                 let instance = &mut self.instances[index];
+                instance.checkpoint = checkpoint;
                 if let Server::Running(running) = &mut instance.server
                     && !instance.hung
                 {

@@ -83,6 +83,8 @@ pub struct Instance {
     seen: Option<(Seen, u64)>,
     api: Option<Moment>,
     canary: Option<Moment>,
+    /// From when on the control file tells of the timeline.
+    checkpoint: Moment,
     peers: BTreeMap<String, Peer>,
     lease: Option<Pending<Option<Answer>>>,
     plea: Option<Pending<bool>>,

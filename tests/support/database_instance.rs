@@ -1,0 +1,172 @@
+//! One instance of a database as processes on loopback, and its way to the API server, which can be cut.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::authority::Authority;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// An instance. It ends with all its processes when it is dropped.
+pub struct Instance {
+    pub name: String,
+    pub address: IpAddr,
+    pub(super) folder: PathBuf,
+    pub(super) process: Mutex<Option<Child>>,
+    pub(super) way: Way,
+}
+
+impl Instance {
+    /// Every process that works with the volume.
+    pub fn processes(&self) -> Vec<Pid> {
+        let Ok(lock) = std::fs::metadata(self.folder.join("volume/lock")) else {
+            return Vec::new();
+        };
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let input = std::fs::metadata(entry.path().join("fd/0")).ok()?;
+            (input.ino() == lock.ino() && input.dev() == lock.dev()).then(|| Pid::from_raw(pid))?
+        })
+        .collect()
+    }
+
+    /// The first process of PostgreSQL.
+    pub fn postmaster(&self) -> Pid {
+        let text = std::fs::read_to_string(self.folder.join("volume/data/postmaster.pid")).unwrap();
+        Pid::from_raw(text.lines().next().unwrap().parse().unwrap()).unwrap()
+    }
+
+    pub fn signal_all(&self, signal: Signal) {
+        for pid in self.processes() {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        let mut process = self.process.lock().unwrap();
+        process
+            .as_mut()
+            .is_some_and(|process| process.try_wait().unwrap().is_none())
+    }
+
+    /// Asks the manager to end, as the kubelet does.
+    pub fn ask_to_stop(&self) {
+        let process = self.process.lock().unwrap();
+        let pid = process
+            .as_ref()
+            .and_then(|process| Pid::from_raw(process.id().try_into().unwrap()));
+        kill_process(pid.unwrap(), Signal::TERM).unwrap();
+    }
+
+    pub(super) fn end(&self) {
+        if let Some(mut process) = self.process.lock().unwrap().take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !self.processes().is_empty() && Instant::now() < deadline {
+            self.signal_all(Signal::KILL);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The container that comes next is one of another pod, in which the author names a certificate of this authority.
+    pub fn name_certificate(&self, authority: Option<&Authority>) {
+        for folder in ["run", "server-tls"] {
+            let _ = std::fs::remove_dir_all(self.folder.join(folder));
+        }
+        if let Some(authority) = authority {
+            authority.mount(&self.folder.join("server-tls"), "orders", "orders.example.com");
+        }
+    }
+
+    /// What is in that Secret is of no use any more.
+    pub fn spoil_certificate(&self) {
+        std::fs::write(self.folder.join("server-tls/tls.crt"), "spoilt").unwrap();
+    }
+
+    /// The volume is lost.
+    pub fn lose_volume(&self) {
+        let volume = self.folder.join("volume");
+        std::fs::remove_dir_all(&volume).unwrap();
+        std::fs::create_dir(&volume).unwrap();
+        chown(&volume, user(), None).unwrap();
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The user for PostgreSQL, which does not run as root.
+pub(super) fn user() -> Option<u32> {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let id = |name: &str| {
+        let line = users.lines().find(|line| line.starts_with(&format!("{name}:")))?;
+        line.split(':').nth(2)?.parse().ok()
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    is_root.then(|| id("postgres").or_else(|| id("nobody")).unwrap())
+}
+
+/// A way to the API server.
+pub(super) struct Way {
+    pub(super) open: watch::Sender<bool>,
+    pub(super) port: u16,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Way {
+    pub(super) async fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (open, is_open) = watch::channel(true);
+        let task = tokio::spawn(async move {
+            loop {
+                let Ok((mut near, _)) = listener.accept().await else {
+                    return;
+                };
+                let mut is_open = is_open.clone();
+                tokio::spawn(async move {
+                    // What is cut swallows what is sent, as a network does.
+                    let Ok(mut far) = TcpStream::connect(server).await else {
+                        return;
+                    };
+                    let cut = {
+                        let mut is_open = is_open.clone();
+                        async move { until(&mut is_open, false).await }
+                    };
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut near, &mut far) => {}
+                        () = cut => until(&mut is_open, true).await,
+                    }
+                });
+            }
+        });
+        Self { open, task, port }
+    }
+}
+
+async fn until(is_open: &mut watch::Receiver<bool>, wanted: bool) {
+    while *is_open.borrow_and_update() != wanted {
+        if is_open.changed().await.is_err() {
+            return;
+        }
+    }
+}
