@@ -72,7 +72,7 @@ pub async fn a_database_serves_replicates_and_is_ready(world: Arc<World>) -> Out
 
 pub async fn it_shows_the_certificate_that_its_author_names_once_that_is_there(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
-    let spec = json!({"instances": 2, "tls": {"required": true, "certificateSecret": "named"}});
+    let spec = json!({"instances": 2, "tls": {"certificateSecret": "named"}});
     let database = Database::serving(&world, "certificate", spec).await?;
     until("the Secret to be missed", REPLACED, || async {
         let object = database.get().await?;

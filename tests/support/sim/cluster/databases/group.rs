@@ -23,6 +23,8 @@ pub const STOP: Duration = Duration::from_secs(1);
 /// After which time a Lease is taken that was released, and one whose holder fell silent.
 const RELEASED: Duration = Duration::from_secs(1);
 const SILENT: Duration = Duration::from_secs(6);
+/// For how long those that are not there are waited for before the very first data is made.
+const GATHERING: Duration = Duration::from_secs(30);
 /// After which time a primary has noticed that the Lease is not its own any more.
 const NOTICE: Duration = Duration::from_secs(4);
 
@@ -220,7 +222,8 @@ impl Group {
         if since + patience > now {
             return;
         }
-        let Some(winner) = choose(key, world, &lease.record) else {
+        let is_gathered = since + GATHERING <= now;
+        let Some(winner) = choose(key, world, &lease.record, is_gathered) else {
             return;
         };
         self.vacant = None;

@@ -54,8 +54,8 @@ impl Lease {
     }
 }
 
-/// Who may take the Lease, by what is in it.
-pub fn choose(key: &Key, world: &Databases, record: &Record) -> Option<Instance> {
+/// Who may take the Lease, by what is in it. Before the very first data is made, those that are not there are waited for until `is_gathered` says that this was long enough.
+pub fn choose(key: &Key, world: &Databases, record: &Record, is_gathered: bool) -> Option<Instance> {
     let of_it = world.of(key);
     let present: Vec<&Instance> = of_it
         .into_iter()
@@ -83,7 +83,8 @@ pub fn choose(key: &Key, world: &Databases, record: &Record) -> Option<Instance>
                 Phase::Leading | Phase::Busy(State::Promoting | State::Stopping | State::Initialising, _)
             )
         };
-        if !told.names().is_subset(&names) || present.iter().any(leads) {
+        let lacks_some = !told.names().is_subset(&names);
+        if lacks_some && (known.is_some() || !is_gathered) || present.iter().any(leads) {
             return None;
         }
         let best = present.iter().copied().filter(fits).max_by_key(rank);
