@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
+use roadstead::api::database::agent::RECORD;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_postgres::Config;
@@ -187,8 +189,17 @@ impl Database {
         .await
     }
 
-    /// Replaces the pods whose container was started again twice: the kubelet waits twice as long each time, and no longer than that is measured.
+    /// Waits until the last fault is over for the instances too: right after a failover nobody but the primary can know yet that he has everything. And
+    /// replaces the pods whose container was started again twice: the kubelet waits twice as long each time, and no longer than that is measured.
     pub async fn rested(&self) -> Outcome {
+        until("the Lease to name one quorum alone", REPLACED, || async {
+            let lease = self.world.get(LEASE, &self.namespace, self.name).await?;
+            let record = lease.annotations().get(RECORD).cloned().unwrap_or_default();
+            let read: Value = serde_json::from_str(&record).unwrap_or_default();
+            let quorums = read["quorums"].as_array().map_or(0, Vec::len);
+            Ok(Seen::when(quorums <= 1, (), record))
+        })
+        .await?;
         let mut tired = self.instances().await?;
         tired.retain(|it| it.restarts >= 2);
         for instance in &tired {

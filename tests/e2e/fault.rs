@@ -158,6 +158,7 @@ pub async fn a_replica(database: &Database) -> Outcome<Instance> {
 
 async fn gone(observed: &Observed, what: Fault, victims: &[Instance]) -> Outcome<Mended> {
     let world = &observed.database.world;
+    observed.database.rested().await?;
     let begun = Instant::now();
     for victim in victims {
         victim.delete_at_once(world).await?;

@@ -53,6 +53,12 @@ fn essence(object: &Value) -> Value {
         Some("Secret") => {
             let values = kept["data"].as_object_mut().into_iter().flatten();
             values.for_each(|(_, value)| *value = json!("drawn"));
+            // What people put where it does not belong stays, since nobody but they owns it.
+            if metadata["name"] != metadata["ownerReferences"][0]["name"]
+                && let Some(data) = kept["data"].as_object_mut()
+            {
+                data.remove("password");
+            }
         }
         _ => {}
     }

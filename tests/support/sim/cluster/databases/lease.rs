@@ -94,9 +94,12 @@ pub fn choose(key: &Key, world: &Databases, record: &Record, is_gathered: bool) 
         };
         return best.or_else(first).cloned();
     }
-    let last = present.iter().copied().filter(fits);
+    // Before it had made the first data, it begins once more.
+    let begins = |instance: &&Instance| known.is_none() && world.disk(instance).is_none();
+    let last = present.iter().copied();
     let last: Vec<&Instance> = last
         .filter(|instance| instance.name() == record.primary)
+        .filter(|instance| fits(instance) || begins(instance))
         .collect();
     let is_behind = |instance: &Instance| {
         let commits = world.disk(instance).map_or(0, |disk| disk.commits);
