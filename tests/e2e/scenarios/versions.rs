@@ -215,6 +215,9 @@ pub async fn while_olm_is_held_between_definition_and_operator_both_versions_wor
     from_nothing(&world).await?;
     olm::install(&world, Wish::manual("released", "0.2.0"), "0.2.0").await?;
     let proxy = Proxy::serving(&world, "window").await?;
+    // OLM may write the operator's Deployment anew while it is between two versions, and then without the Subscription's variables.
+    proxy.patch(json!({"image": world.settings.nginx})).await?;
+    proxy.ready().await?;
     let early = Author::of_a_paused_object(&world, MY_PROXY_V1ALPHA1, &proxy, "early").await?;
     let late = Author::of_a_paused_object(&world, MY_PROXY, &proxy, "late").await?;
     let hold = Hold::begin(&world, "0.2.0").await?;
