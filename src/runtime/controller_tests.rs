@@ -156,10 +156,12 @@ async fn a_success_ends_the_back_off() {
     assert_eq!(queue.failures(&key), 0, "the next failure is a first one");
 }
 
-/// Fails each time, and each time says so in other words.
+/// Fails, and has somebody change the status while it is at work, whenever these say so of the number of the call.
 struct Wordy {
     calls: Arc<AtomicUsize>,
     primary: Cache<ConfigMap>,
+    fails: fn(usize) -> bool,
+    is_told: fn(usize) -> bool,
 }
 
 impl Reconciler for Wordy {
@@ -168,67 +170,45 @@ impl Reconciler for Wordy {
 
     async fn reconcile(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Next, Conflict> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
-        let mut said = ConfigMap::clone(&object);
-        said.metadata.resource_version = Some((call + 2).to_string());
-        said.data = Some([("status".to_owned(), call.to_string())].into());
-        self.primary.note(said);
-        Err(Conflict { panics: false })
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_a_failure_says_in_the_status_does_not_go_around_the_back_off() {
-    let calls = Arc::<AtomicUsize>::default();
-    let primary = cache_of_one();
-    let wordy = Wordy {
-        calls: Arc::clone(&calls),
-        primary: primary.clone(),
-    };
-    let changed = super::super::predicates::Predicate::new(|old: &ConfigMap, new| old.data != new.data);
-    let controller = Controller::new("test", &primary, wordy).when(changed);
-    let connected = controller.connect(&RuntimeMetrics::register(&Metrics::new()));
-    tokio::spawn(connected.work(context()));
-    tokio::time::sleep(Duration::from_secs(3600)).await;
-    let calls = calls.load(Ordering::SeqCst);
-    assert!((15..30).contains(&calls), "5 ms that double to 1000 s: {calls}");
-}
-
-/// Fails once; the next time somebody changes the status while it is at work, and it succeeds.
-struct Overtaken {
-    calls: Arc<AtomicUsize>,
-    primary: Cache<ConfigMap>,
-}
-
-impl Reconciler for Overtaken {
-    type Kind = ConfigMap;
-    type Error = Conflict;
-
-    async fn reconcile(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Next, Conflict> {
-        match self.calls.fetch_add(1, Ordering::SeqCst) {
-            0 => return Err(Conflict { panics: false }),
-            1 => {
-                let mut said = ConfigMap::clone(&object);
-                said.metadata.resource_version = Some("2".into());
-                said.data = Some([("status".to_owned(), "of somebody".to_owned())].into());
-                self.primary.note(said);
-            }
-            _ => {}
+        if (self.is_told)(call) {
+            let mut said = ConfigMap::clone(&object);
+            said.metadata.resource_version = Some((call + 2).to_string());
+            said.data = Some([("status".to_owned(), call.to_string())].into());
+            self.primary.note(said);
+        }
+        if (self.fails)(call) {
+            return Err(Conflict { panics: false });
         }
         Ok(Next::OnChange)
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_somebody_does_to_a_status_while_an_object_succeeds_again_is_looked_at() {
+/// How often it is called within that time.
+async fn calls_within(time: Duration, fails: fn(usize) -> bool, is_told: fn(usize) -> bool) -> usize {
     let calls = Arc::<AtomicUsize>::default();
     let primary = cache_of_one();
-    let overtaken = Overtaken {
+    let wordy = Wordy {
         calls: Arc::clone(&calls),
         primary: primary.clone(),
+        fails,
+        is_told,
     };
-    let controller = Controller::new("test", &primary, overtaken);
+    let changed = super::super::predicates::Predicate::new(|old: &ConfigMap, new| old.data != new.data);
+    let controller = Controller::new("test", &primary, wordy).when(changed);
     let connected = controller.connect(&RuntimeMetrics::register(&Metrics::new()));
     tokio::spawn(connected.work(context()));
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(calls.load(Ordering::SeqCst), 3);
+    tokio::time::sleep(time).await;
+    calls.load(Ordering::SeqCst)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failure_says_in_the_status_does_not_go_around_the_back_off() {
+    let calls = calls_within(Duration::from_secs(3600), |_| true, |_| true).await;
+    assert!((15..30).contains(&calls), "5 ms that double to 1000 s: {calls}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_does_to_a_status_while_an_object_succeeds_again_is_looked_at() {
+    let calls = calls_within(Duration::from_secs(60), |call| call == 0, |call| call == 1).await;
+    assert_eq!(calls, 3);
 }

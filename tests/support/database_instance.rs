@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::authority::Authority;
+use super::user::user;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -106,17 +107,6 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// The user for PostgreSQL, which does not run as root.
-pub(super) fn user() -> Option<u32> {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap();
-    let id = |name: &str| {
-        let line = users.lines().find(|line| line.starts_with(&format!("{name}:")))?;
-        line.split(':').nth(2)?.parse().ok()
-    };
-    let is_root = rustix::process::geteuid().is_root();
-    is_root.then(|| id("postgres").or_else(|| id("nobody")).unwrap())
 }
 
 /// A way to the API server.

@@ -30,10 +30,13 @@ mod authority;
 mod instance;
 #[path = "database_operator.rs"]
 mod operator;
+#[path = "postgres_user.rs"]
+mod user;
 
 pub use authority::Authority;
-use instance::{Instance, Way, user};
+use instance::{Instance, Way};
 use operator::Operator;
+use user::user;
 
 /// On a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(90);

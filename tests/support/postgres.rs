@@ -26,7 +26,11 @@ pub const PASSWORD: &str = "correct horse";
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 mod authority;
 
+#[path = "postgres_user.rs"]
+mod user;
+
 pub use authority::Authority;
+use user::user;
 
 /// One instance, ended with all its processes when it is dropped.
 pub struct Instance {
@@ -56,17 +60,6 @@ fn unused_port() -> u16 {
     // Taken on all addresses at once.
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     listener.local_addr().unwrap().port()
-}
-
-/// The user for PostgreSQL, which does not run as root.
-fn user() -> Option<u32> {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap();
-    let id = |name: &str| {
-        let line = users.lines().find(|line| line.starts_with(&format!("{name}:")))?;
-        line.split(':').nth(2)?.parse().ok()
-    };
-    let is_root = rustix::process::geteuid().is_root();
-    is_root.then(|| id("postgres").or_else(|| id("nobody")).unwrap())
 }
 
 impl Instance {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
 use super::desired::pod::SHAPE;
@@ -92,7 +93,7 @@ impl<'a> Live<'a> {
 
     /// Whether the pod of that name is there, and of this shape.
     pub fn has_shape(&self, pod: &str, shape: &str) -> bool {
-        self.pod(pod).is_some_and(|pod| has_shape(pod, shape))
+        self.pod(pod).is_some_and(|pod| has_shape(&pod.metadata, shape))
     }
 
     /// How many pods are ready and stay.
@@ -110,13 +111,8 @@ impl<'a> Live<'a> {
     pub fn is_rolled_out(&self, shape: &str) -> bool {
         self.stateful_set.is_some_and(|set| {
             let template = set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
-            let annotations = template.and_then(|template| template.annotations.as_ref());
             let observed = set.status.as_ref().and_then(|status| status.observed_generation);
-            annotations
-                .and_then(|annotations| annotations.get(SHAPE))
-                .map(String::as_str)
-                == Some(shape)
-                && observed >= set.metadata.generation
+            template.is_some_and(|template| has_shape(template, shape)) && observed >= set.metadata.generation
         })
     }
 
@@ -147,9 +143,11 @@ impl<'a> Live<'a> {
     }
 }
 
-/// Whether that is what of the spec has shaped the pod.
-pub fn has_shape(pod: &Pod, shape: &str) -> bool {
-    pod.annotations().get(SHAPE).is_some_and(|own| own == shape)
+/// Whether that is what of the spec has shaped a pod, or a template of pods.
+pub fn has_shape(metadata: &ObjectMeta, shape: &str) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    let own = annotations.and_then(|annotations| annotations.get(SHAPE));
+    own.is_some_and(|own| own == shape)
 }
 
 /// Why a pod does not run, in the kubelet's or the scheduler's words.

@@ -110,7 +110,7 @@ pub fn rollout(wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Rollout {
         let name = pod.name_any();
         Instance {
             report: live.answer(&name).and_then(|answer| answer.as_ref().ok()),
-            outdated: !has_shape(pod, wanted.shape),
+            outdated: !has_shape(&pod.metadata, wanted.shape),
             stays: names::ordinal(&name).is_some_and(|ordinal| ordinal < wanted.stay),
             name,
             pod,

@@ -17,14 +17,13 @@ use jiff::Timestamp;
 
 use super::files;
 use super::options::Options;
+use crate::api::database::agent::TLS_FILES;
 use crate::pki::Pair;
 use crate::pki::trust::needed_by_libpq;
 use crate::pki::x509::{Facts, certificates_in, key_in, to_pem};
 use crate::runtime::mounted::{self, MountedError};
 
-/// Authorities, chain and key, as they are mounted; and the instances' own as they are copied.
-const FILES: [&str; 3] = ["ca.crt", "tls.crt", "tls.key"];
-/// The same of what PostgreSQL shows, as they are copied.
+/// As [`TLS_FILES`], of what PostgreSQL shows: so they are copied, and the instances' own as they are mounted.
 const SHOWN: [&str; 3] = ["server-ca.crt", "server.crt", "server.key"];
 /// Whom replicas trust.
 const TRUSTED: &str = "trusted.crt";
@@ -79,7 +78,7 @@ pub struct Copied {
 /// # Errors
 /// When one of the instances' own is not there, or the run folder cannot be written. All are read before any is written.
 pub fn copy(options: &Options, others: &[&str], now: Timestamp) -> Result<Copied, CertificateError> {
-    let own = mounted::read(&options.tls, FILES)?;
+    let own = mounted::read(&options.tls, TLS_FILES)?;
     let (authors, refused) = choose(options, now);
     let authorities = match &authors {
         Some([authorities, ..]) => String::from_utf8_lossy(authorities).into_owned(),
@@ -87,7 +86,7 @@ pub fn copy(options: &Options, others: &[&str], now: Timestamp) -> Result<Copied
     };
     let trusted = trusted(&own, others.iter().copied().chain([authorities.as_str()]));
     let shown = authors.unwrap_or_else(|| own.clone());
-    let contents = FILES.into_iter().zip(own).chain(SHOWN.into_iter().zip(shown));
+    let contents = TLS_FILES.into_iter().zip(own).chain(SHOWN.into_iter().zip(shown));
     let changed = write(options, contents.chain([(TRUSTED, trusted)]))?;
     Ok(Copied {
         changed,
@@ -116,20 +115,23 @@ fn authors(folder: &Path, now: Timestamp) -> Result<Option<Files>, String> {
     if !folder.is_dir() {
         return Ok(None);
     }
-    let missing = mounted::missing(folder, &FILES);
-    if missing.len() == FILES.len() {
-        return Err(format!("it is not there, or has none of {}", FILES.join(", ")));
+    let missing = mounted::missing(folder, &TLS_FILES);
+    if missing.len() == TLS_FILES.len() {
+        return Err(format!(
+            "it is not there, or has none of {}",
+            TLS_FILES.join(", ")
+        ));
     }
     if !missing.is_empty() {
         return Err(format!("it has no {}", missing.join(" and no ")));
     }
-    let files = mounted::read(folder, FILES).map_err(|error| error.to_string())?;
+    let files = mounted::read(folder, TLS_FILES).map_err(|error| error.to_string())?;
     judge(files, now).map(Some)
 }
 
 /// What was shown before of the author's, as long as it is of use.
 fn before(run: &Path, now: Timestamp) -> Option<Files> {
-    let [own, ..] = mounted::read(run, FILES).ok()?;
+    let [own, ..] = mounted::read(run, TLS_FILES).ok()?;
     let shown = mounted::read(run, SHOWN).ok()?;
     // Who vouches for the instances' own is nobody else's authority.
     if own == shown[0] {

@@ -34,7 +34,10 @@ impl Place {
     fn mount(&self, folder: &Path, issued: &Issued) {
         fs::create_dir_all(folder).unwrap();
         let authority = to_pem([&issued.authority]);
-        for (name, text) in FILES.into_iter().zip([&authority, &issued.chain, &issued.key]) {
+        for (name, text) in TLS_FILES
+            .into_iter()
+            .zip([&authority, &issued.chain, &issued.key])
+        {
             fs::write(folder.join(name), text).unwrap();
         }
     }
@@ -156,10 +159,10 @@ fn only_what_clients_can_log_in_with_is_shown(
 #[case::no_secret(&[], |_: &mut Issued| {}, "it is not there, or has none of ca.crt, tls.crt, tls.key")]
 #[case::no_authority(&["tls.crt", "tls.key"], |_: &mut Issued| {}, "it has no ca.crt")]
 #[case::no_pair(&["ca.crt"], |_: &mut Issued| {}, "it has no tls.crt and no tls.key")]
-#[case::of_another_key(&FILES, |authors: &mut Issued| authors.key = issued().key, "tls.crt and tls.key: certificate and key cannot be used together: keys may not be consistent: KeyMismatch")]
-#[case::of_another_authority(&FILES, |authors: &mut Issued| authors.authority = issued().authority, "ca.crt holds no authority that has signed itself and vouches for tls.crt as a server's")]
-#[case::too_late(&FILES, |authors: &mut Issued| *authors = Issued::by_new_authority("a", at(-100)), "tls.crt was valid until 2025-12-22T00:00:00Z")]
-#[case::too_early(&FILES, |authors: &mut Issued| *authors = Issued::by_new_authority("a", at(2)), "tls.crt is valid from 2026-01-02T23:00:00Z on")]
+#[case::of_another_key(&TLS_FILES, |authors: &mut Issued| authors.key = issued().key, "tls.crt and tls.key: certificate and key cannot be used together: keys may not be consistent: KeyMismatch")]
+#[case::of_another_authority(&TLS_FILES, |authors: &mut Issued| authors.authority = issued().authority, "ca.crt holds no authority that has signed itself and vouches for tls.crt as a server's")]
+#[case::too_late(&TLS_FILES, |authors: &mut Issued| *authors = Issued::by_new_authority("a", at(-100)), "tls.crt was valid until 2025-12-22T00:00:00Z")]
+#[case::too_early(&TLS_FILES, |authors: &mut Issued| *authors = Issued::by_new_authority("a", at(2)), "tls.crt is valid from 2026-01-02T23:00:00Z on")]
 fn what_is_of_no_use_is_not_shown_and_the_reason_is_told(
     #[case] present: &[&str],
     #[case] change: fn(&mut Issued),
@@ -168,7 +171,7 @@ fn what_is_of_no_use_is_not_shown_and_the_reason_is_told(
     let (place, mut authors) = (Place::new(), issued());
     change(&mut authors);
     place.name(&authors);
-    for name in FILES.into_iter().filter(|name| !present.contains(name)) {
+    for name in TLS_FILES.into_iter().filter(|name| !present.contains(name)) {
         fs::remove_file(place.options.server_tls.join(name)).unwrap();
     }
     let refused = format!("{why}; the operator's own is shown");

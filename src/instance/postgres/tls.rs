@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE};
+use crate::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE, TLS_FILES};
 use crate::runtime::mounted::{self, MountedError};
 use crate::runtime::mutual_tls::{Client, Credentials, CredentialsError, unit_of};
 use crate::telemetry::told::Told;
@@ -25,8 +25,6 @@ use crate::webhook::{Handshakes, without_memory};
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The same while there is no certificate, and nobody can be answered.
 const INTERVAL_WITHOUT: Duration = Duration::from_secs(1);
-/// What there is in the folder: the authorities, the certificate and its key.
-const FILES: [&str; 3] = ["ca.crt", "tls.crt", "tls.key"];
 
 /// Who asks, as the verified certificate of the connection says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +64,7 @@ pub enum TlsError {
     #[error(transparent)]
     Files(#[from] MountedError),
     /// The files do not fit together.
-    #[error("{} in {folder}: {source}", FILES.join(", "), folder = folder.display())]
+    #[error("{} in {folder}: {source}", TLS_FILES.join(", "), folder = folder.display())]
     Credentials {
         /// Which folder.
         folder: PathBuf,
@@ -161,7 +159,7 @@ impl Tls {
     /// # Errors
     /// When it cannot be read or used; then everything stays as it was.
     pub fn reload(&self, folder: PathBuf) -> Result<bool, TlsError> {
-        let [authorities, chain, key] = mounted::read(&folder, FILES)?;
+        let [authorities, chain, key] = mounted::read(&folder, TLS_FILES)?;
         let credentials = Credentials::from_pem(&authorities, &chain, &key)
             .map_err(|source| TlsError::Credentials { folder, source })?;
         Ok(self.publish(credentials)?)
@@ -222,7 +220,7 @@ mod tests {
         assert_eq!(logged.lines_with("ca.crt").len(), 1);
 
         let bring = |chain: &str, key: &str| {
-            for (name, text) in FILES.into_iter().zip([chain, chain, key]) {
+            for (name, text) in TLS_FILES.into_iter().zip([chain, chain, key]) {
                 std::fs::write(folder.path().join(name), text).unwrap();
             }
         };

@@ -29,6 +29,8 @@ pub const DATA_DIR: &str = "/var/lib/roadstead";
 pub const SETTINGS_DIR: &str = "/etc/roadstead/postgres";
 /// Where the Secret with the authorities and the certificate of the instances is mounted.
 pub const TLS_DIR: &str = "/etc/roadstead/tls";
+/// What is in a Secret with a certificate: the authorities, the chain and its key.
+pub const TLS_FILES: [&str; 3] = ["ca.crt", "tls.crt", "tls.key"];
 /// Where the Secret with the certificate that the author names for PostgreSQL is mounted, if one is named. What is in it may come later than the pod.
 pub const SERVER_TLS_DIR: &str = "/etc/roadstead/server-tls";
 /// Where the owner's name and password are mounted.

@@ -15,7 +15,7 @@ use super::{Owner, stateful_set};
 use crate::api::database::ValidDatabase;
 use crate::api::database::agent::{
     CONTAINER, CREDENTIALS_DIR, DATA_DIR, LIVENESS, READINESS, RUN_DIR, SERVER_TLS_DIR, SETTINGS_DIR,
-    TLS_DIR, settings_hash,
+    TLS_DIR, TLS_FILES, settings_hash,
 };
 use crate::api::placement::AntiAffinity;
 use crate::controllers::common::pod::{
@@ -224,7 +224,7 @@ fn volumes(owner: &Owner<'_>) -> Vec<Volume> {
         in_memory("shm", None),
     ];
     if let Some(name) = &owner.database.tls.certificate_secret {
-        let items = ["ca.crt", "tls.crt", "tls.key"].map(key);
+        let items = TLS_FILES.map(key);
         let mut named = secret("server-tls", name.clone(), Some(items.into()));
         // It is the author's, and may come later: an instance does without it, and says so.
         named.secret.get_or_insert_default().optional = Some(true);
