@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use super::floors::Floors;
 use super::protocol::Stored;
 
-/// Reads what `pg_controldata` prints in English; what is wrong if it is not to be trusted.
+/// Reads what `pg_controldata` prints in English, and says besides; what is wrong if it is not to be trusted.
 ///
 /// A server that was killed may have written less to disk than its control file hopes for, but never more: it is the least that there is.
-pub(super) fn parse(output: &str, standby: bool) -> Result<Stored, String> {
-    if let Some(warning) = output.lines().find(|line| line.starts_with("WARNING")) {
+pub(super) fn parse(output: &str, said: &str, standby: bool) -> Result<Stored, String> {
+    // Of a damaged file it prints whatever is in it, and ends well. Before 17 it warned on the same output.
+    let warnings = output.lines().filter(|line| line.starts_with("WARNING"));
+    let mut warnings = warnings.chain(said.lines().filter(|line| line.contains(": warning: ")));
+    if let Some(warning) = warnings.next() {
         return Err(warning.to_owned());
     }
     let values: BTreeMap<&str, &str> = output
@@ -69,7 +72,7 @@ mod tests {
         #[case] timeline: u32,
         #[case] clean: bool,
     ) {
-        let stored = parse(&printed(state, checkpoint, recovered), true).unwrap();
+        let stored = parse(&printed(state, checkpoint, recovered), "", true).unwrap();
         assert_eq!(
             stored,
             Stored {
@@ -90,7 +93,15 @@ mod tests {
     #[case::cut("Database system identifier: 1\n", "Latest checkpoint's TimeLineID")]
     #[case::no_number("Latest checkpoint's TimeLineID: x\n", "'x'")]
     fn what_cannot_be_trusted_is_told(#[case] output: &str, #[case] told: &str) {
-        let error = parse(output, false).unwrap_err();
+        let error = parse(output, "", false).unwrap_err();
         assert!(error.contains(told), "{error}");
+    }
+
+    #[test]
+    fn later_versions_warn_apart() {
+        let said = "pg_controldata: warning: calculated CRC checksum does not match value stored in control file\n\
+                    pg_controldata: detail: Either the control file is corrupt, or it has a different layout.\n";
+        let error = parse(&printed("in production", 1, 0), said, false).unwrap_err();
+        assert!(error.contains("CRC"), "{error}");
     }
 }

@@ -130,12 +130,12 @@ impl Volume {
         let slow = |_| VolumeError::Run(io::ErrorKind::TimedOut.into());
         let output = timeout(CONTROLDATA, command.output()).await.map_err(slow)?;
         let output = output.map_err(VolumeError::Run)?;
+        let said = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Ok(Data::Broken(said));
+            return Ok(Data::Broken(said.trim().to_owned()));
         }
         let standby = folder.join("standby.signal").exists();
-        let stored = control::parse(&String::from_utf8_lossy(&output.stdout), standby);
+        let stored = control::parse(&String::from_utf8_lossy(&output.stdout), &said, standby);
         Ok(stored.map_or_else(Data::Broken, Data::Present))
     }
 
