@@ -63,7 +63,7 @@ impl Database {
     /// Applies the database with the fields of `spec` on top. Its pods fit on a small machine.
     pub async fn apply(&self, spec: Value) -> Outcome<DynamicObject> {
         let mut whole = json!({
-            "version": "15",
+            "version": self.world.settings.major,
             "image": self.world.settings.postgres,
             "instances": INSTANCES,
             "synchronous": "required",

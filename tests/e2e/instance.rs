@@ -26,7 +26,8 @@ const VOLUME: &str = "/var/lib/roadstead";
 const DATA: &str = "/var/lib/roadstead/data";
 /// Where PostgreSQL's socket is.
 const SOCKET: &str = "/run/roadstead";
-pub const PSQL: &str = "/usr/lib/postgresql/15/bin/psql";
+/// For a shell: the program of whatever major version the image has.
+pub const PSQL: &str = "/usr/lib/postgresql/*/bin/psql";
 /// How long a query over the socket may take in all, in seconds; PostgreSQL may hang.
 const QUERY: &str = "4";
 /// The table of rules by which a pod is cut off.
@@ -231,11 +232,10 @@ impl Instance {
         };
         let pid = any.pid.to_string();
         let enter = ["--target", &pid, "--mount", "--setuid", USER, "--setgid", USER];
-        let psql = ["PGCONNECT_TIMEOUT=2", PSQL, "-XAtq", "-v", "ON_ERROR_STOP=1"];
+        let psql = format!("PGCONNECT_TIMEOUT=2 exec {PSQL} -XAtq -v ON_ERROR_STOP=1 \"$@\"");
         let mut arguments = vec!["--signal=KILL", QUERY, "nsenter"];
         arguments.extend(enter);
-        arguments.extend(["/usr/bin/env"]);
-        arguments.extend(psql);
+        arguments.extend(["/bin/sh", "-c", &psql, "psql"]);
         arguments.extend(["-h", SOCKET, "-U", "postgres", "-d", database]);
         for statement in statements {
             arguments.extend(["-c", statement]);

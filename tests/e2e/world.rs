@@ -37,8 +37,13 @@ pub struct Settings {
     pub content: String,
     /// The nginx image of the operands.
     pub nginx: String,
-    /// The PostgreSQL image of the operands.
+    /// The PostgreSQL image of the operands, and its major version.
     pub postgres: String,
+    pub major: String,
+    /// The image of the same major version to which they are changed, mostly of a later minor one.
+    pub postgres_updated: String,
+    /// The image of major version 17.
+    pub postgres_17: String,
     /// The sample operator's image.
     pub greeter: String,
     /// The checkout, for config/, examples/ and hack/demo.yaml.
@@ -77,6 +82,9 @@ impl Settings {
             content: variable("E2E_CONTENT")?,
             nginx: variable("E2E_NGINX_IMAGE")?,
             postgres: variable("E2E_POSTGRES_IMAGE")?,
+            major: variable("E2E_POSTGRES_MAJOR")?,
+            postgres_updated: variable("E2E_POSTGRES_UPDATED_IMAGE")?,
+            postgres_17: variable("E2E_POSTGRES_17_IMAGE")?,
             greeter: variable("E2E_GREETER_IMAGE")?,
             source: variable("E2E_SOURCE")?.into(),
             scratch: variable("E2E_SCRATCH")?.into(),

@@ -4,11 +4,15 @@
 
 # image_archive NAME: where the archive of images/NAME is, or will be.
 image_archive() {
-  local name=$1 key programs=""
+  local name=$1 key parts="" other
   # Only an image whose stage copies them from BIN depends on the cluster's programs.
   # shellcheck disable=SC2016
-  ! grep -q '"\$2/' "$HERE/images/$name/stage" || programs=$(programs_key)
-  key=$(printf '%s' "$(hash_of_folder "$HERE/images/$name")$programs" | sha256sum | cut -c1-16)
+  ! grep -q '"\$2/' "$HERE/images/$name/stage" || parts=$(programs_key)
+  # And what it leaves to the stage of another one
+  while IFS= read -r other; do
+    parts+=$(hash_of_folder "$HERE/images/$other")
+  done < <(sed -n 's|.*/\.\./\([a-z0-9-]*\)/stage.*|\1|p' "$HERE/images/$name/stage")
+  key=$(printf '%s' "$(hash_of_folder "$HERE/images/$name")$parts" | sha256sum | cut -c1-16)
   printf '%s/images/%s-%s.tar\n' "$CACHE" "$name" "$key"
 }
 

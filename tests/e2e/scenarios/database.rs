@@ -134,6 +134,22 @@ pub async fn a_primary_cut_off_from_all_others_yields_and_never_two(world: Arc<W
     mended(&world, "isolated", Harm::CutOffFromAll).await
 }
 
+/// Its programs, its files and what it says are not the same.
+pub async fn another_major_version_fails_over_and_comes_back_as_well(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let spec = json!({"version": "17", "image": world.settings.postgres_17});
+    let database = Database::serving(&world, "postgres-17", spec).await?;
+    database.all_stream().await?;
+    let observed = database.observed().await?;
+    let mut each = Vec::new();
+    for harm in [Harm::KillPostmaster, Harm::CutOffFromAll, Harm::DeletePod] {
+        each.push(harm.done_to(&observed).await?);
+    }
+    database.ready(SERVING).await?;
+    tell(&world, "postgres-17", &each);
+    observed.finish().await
+}
+
 pub async fn an_api_server_outage_with_all_peers_in_the_same_state_costs_no_write(
     world: Arc<World>,
 ) -> Outcome {

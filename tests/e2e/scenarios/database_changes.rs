@@ -3,20 +3,24 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::stream::{StreamExt, TryStreamExt, iter};
 use serde_json::{Value, json};
 
 use crate::database::{Database, Observed, REPLACED};
 use crate::objects::{DATABASE, condition};
 use crate::olm;
-use crate::outcome::{Outcome, ensure};
+use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
 use crate::world::World;
 
 /// A planned change keeps nobody from writing for longer.
 const PAUSE: Duration = Duration::from_secs(3);
-/// So many databases, and what each of them after the first may cost the operator, in KiB.
+/// So many databases, so many of them made at a time after the first, and what each of these may cost the operator, in KiB.
 const MANY: u64 = 10;
+const AT_ONCE: usize = 3;
 const EACH: u64 = 256;
+/// What the operator may have resident with so many, in KiB.
+const RESIDENT: u64 = 24 << 10;
 /// Every instance was stopped and started again, one by one.
 const ROLLED_OUT: Duration = Duration::from_secs(240);
 
@@ -24,41 +28,72 @@ pub async fn changes_reach_every_instance_with_one_short_pause_each(world: Arc<W
     olm::installed(&world, "0.3.0").await?;
     let database = Database::serving(&world, "changes", json!({})).await?;
     let observed = database.observed().await?;
+    let mut spec = json!({});
+    for round in 0..world.settings.rounds {
+        // There and back again, so that every round changes something.
+        let there = round.is_multiple_of(2);
+        another_leads(&observed).await?;
 
-    let begun = Instant::now();
-    let to = database.instances().await?;
+        let settings = if there {
+            ["shared_buffers 48MB", "max_connections 60", "work_mem 5MB"]
+        } else {
+            ["shared_buffers 32MB", "max_connections 50", "work_mem 4MB"]
+        };
+        let pairs = settings.iter().filter_map(|it| it.split_once(' '));
+        spec["parameters"] = pairs.collect();
+        let begun = Instant::now();
+        database.apply(spec.clone()).await?;
+        rolled_out(&database).await?;
+        for setting in settings {
+            everywhere(&database, setting).await?;
+        }
+        paused(&observed, "parameters", begun).await?;
+
+        let memory = if there { "600Mi" } else { "512Mi" };
+        spec["resources"] =
+            json!({"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": memory}});
+        other_pods(&observed, &spec, "pods").await?;
+
+        let images = &world.settings;
+        spec["image"] = if there {
+            &images.postgres_updated
+        } else {
+            &images.postgres
+        }
+        .as_str()
+        .into();
+        other_pods(&observed, &spec, "image").await?;
+    }
+    observed.finish().await
+}
+
+/// Another instance is asked for, and leads.
+async fn another_leads(observed: &Observed) -> Outcome {
+    let database = &observed.database;
     let primary = database.primary().await?;
-    let to = to
-        .iter()
-        .find(|it| it.uid != primary.uid)
-        .map(|it| it.name.clone());
-    let to = to.unwrap_or_default();
-    wish(&database, "roadstead.dev/switch-over-to", &to).await?;
+    let all = database.instances().await?;
+    let to = all.iter().find(|it| it.uid != primary.uid);
+    let to = to.map(|it| it.name.as_str()).unwrap_or_default();
+    let begun = Instant::now();
+    wish(database, "roadstead.dev/switch-over-to", to).await?;
     let now = database.primary_other_than(&primary.uid).await?;
     ensure!(now.name == to, "{to} was asked for, and {} leads", now.name);
-    paused(&observed, "switchover", begun).await?;
+    paused(observed, "switchover", begun).await?;
+    database.all_stream().await
+}
 
-    let begun = Instant::now();
-    let spec = json!({"parameters": {"shared_buffers": "48MB", "max_connections": "60", "work_mem": "5MB"}});
+/// A spec for which every pod has to be another one.
+async fn other_pods(observed: &Observed, spec: &Value, what: &str) -> Outcome {
+    let database = &observed.database;
+    let (begun, before) = (Instant::now(), uids(database).await?);
     database.apply(spec.clone()).await?;
-    rolled_out(&database).await?;
-    for setting in ["shared_buffers 48MB", "max_connections 60", "work_mem 5MB"] {
-        everywhere(&database, setting).await?;
-    }
-    paused(&observed, "parameters", begun).await?;
-
-    let (begun, before) = (Instant::now(), uids(&database).await?);
-    let mut whole = spec;
-    whole["resources"] = json!({"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "600Mi"}});
-    database.apply(whole).await?;
-    rolled_out(&database).await?;
-    let after = uids(&database).await?;
+    rolled_out(database).await?;
+    let after = uids(database).await?;
     ensure!(
         before.iter().all(|uid| !after.contains(uid)),
         "pods were {before:?}, are {after:?}"
     );
-    paused(&observed, "pods", begun).await?;
-    observed.finish().await
+    paused(observed, what, begun).await
 }
 
 pub async fn fewer_instances_and_more_again_cost_nothing_that_was_acknowledged(world: Arc<World>) -> Outcome {
@@ -91,12 +126,17 @@ pub async fn fewer_instances_and_more_again_cost_nothing_that_was_acknowledged(w
 /// Ten of them, small ones, with one instance each.
 pub async fn ten_databases_cost_the_operator_little(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
-    let mut sizes = Vec::new();
-    for number in 0..MANY {
-        let spec = json!({"instances": 1, "synchronous": "preferred"});
-        Database::serving(&world, &format!("ten-{number}"), spec).await?;
-        sizes.push(world.memory.resident());
-    }
+    let one = |number| {
+        let world = Arc::clone(&world);
+        async move {
+            let spec = json!({"instances": 1, "synchronous": "preferred"});
+            Database::serving(&world, &format!("ten-{number}"), spec).await?;
+            Ok::<_, Failure>(world.memory.resident())
+        }
+    };
+    let mut sizes = vec![one(0).await?];
+    let others = iter(1..MANY).map(one).buffer_unordered(AT_ONCE);
+    sizes.extend(others.try_collect::<Vec<_>>().await?);
     let resident = sizes.last().copied().unwrap_or_default();
     let first = sizes.first().copied().unwrap_or_default();
     let each = resident.saturating_sub(first) / (MANY - 1);
@@ -104,6 +144,10 @@ pub async fn ten_databases_cost_the_operator_little(world: Arc<World>) -> Outcom
     world.figure("database.ten.operator_resident", resident as f64 / 1024.0, "MiB");
     world.figure("database.ten.operator_each", each as f64, "KiB");
     ensure!(resident > 0, "the operator's processes were not seen");
+    ensure!(
+        resident <= RESIDENT,
+        "the operator has {resident} KiB resident, and may have {RESIDENT}: {sizes:?}"
+    );
     ensure!(
         each <= EACH,
         "each database after the first costs the operator {each} KiB, and may cost {EACH}: {sizes:?}"
