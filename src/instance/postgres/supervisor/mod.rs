@@ -306,6 +306,8 @@ struct Supervisor {
     /// What PostgreSQL was configured with.
     upstream: Option<String>,
     quorum: Option<Quorum>,
+    /// As a replica.
+    follows: bool,
     said: Command,
     leave: bool,
 }
@@ -396,6 +398,7 @@ impl Supervisor {
             taken: None,
             upstream: None,
             quorum: None,
+            follows: false,
             said: Command::Wait(String::new()),
             leave: false,
             options,
