@@ -244,7 +244,10 @@ impl Protocol {
         quorums.retain(|before| Some(before) != quorum.as_ref());
         let asynchronous = record.asynchronous || quorum.is_none();
         quorums.extend(quorum);
+        let missing = (record.asynchronous && record.flushed > running.received)
+            .then_some((running.received, record.flushed));
         self.claim(Record {
+            missing,
             primary: situation.me.to_owned(),
             timeline: record.timeline.max(running.timeline) + 1,
             asynchronous,

@@ -171,6 +171,23 @@ fn whoever_was_named_takes_over_if_it_has_all_that_there_is(#[case] end: u64, #[
     }
 }
 
+/// Where commits wait for nobody, and this one is not too far behind.
+#[rstest]
+#[case::nothing(100, None)]
+#[case::some(140, Some((Lsn(100), Lsn(140))))]
+fn what_may_be_lost_is_in_the_lease(#[case] flushed: u64, #[case] missing: Option<(Lsn, Lsn)>) {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    (replica.record.asynchronous, replica.record.flushed) = (true, Lsn(flushed));
+    replica.record.quorums.clear();
+    replica.step();
+    replica.now += secs(1);
+    let Command::Write(_, record) = replica.step() else {
+        panic!("it does not take the Lease")
+    };
+    assert_eq!(record.missing, missing);
+}
+
 #[test]
 fn who_lacks_a_quorum_says_what_helps_if_it_is_lost() {
     let mut replica = Replica::new();
