@@ -89,7 +89,10 @@ pub(super) fn run(args: Postgres) -> ExitCode {
         Ok(runtime) => runtime,
         Err(failed) => return failed,
     };
-    match runtime.block_on(live(args.into())) {
+    let outcome = runtime.block_on(live(args.into()));
+    // A disk that hangs may keep a thread that nobody needs any more.
+    runtime.shutdown_background();
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
     }

@@ -6,11 +6,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Pid;
 use tokio::process::Command;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::control;
@@ -20,7 +23,9 @@ use super::options::Options;
 use super::protocol::Data;
 
 /// How long `pg_controldata` may take, which reads one file.
-const CONTROLDATA: Duration = Duration::from_secs(30);
+const CONTROLDATA: Duration = Duration::from_secs(10);
+/// How long it may take to read a few small files.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Why the volume is of no use.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +44,12 @@ pub enum VolumeError {
     /// `pg_controldata` could not be run, which says nothing of the data.
     #[error("cannot run pg_controldata: {0}")]
     Run(io::Error),
+    /// The disk hangs.
+    #[error("{}: the volume has not answered for {} s", path.display(), LOOK.as_secs())]
+    Silent {
+        /// Where it is mounted.
+        path: PathBuf,
+    },
     /// The volume cannot be read or written.
     #[error("{}: {source}", path.display())]
     Files {
@@ -55,6 +66,8 @@ pub enum VolumeError {
 pub struct Volume {
     lock: File,
     options: Options,
+    /// A disk that hangs keeps one thread that looks at it, and not one for each look.
+    looking: Arc<Semaphore>,
 }
 
 impl Volume {
@@ -82,6 +95,7 @@ impl Volume {
             Ok(()) => Ok(Self {
                 lock,
                 options: options.clone(),
+                looking: Arc::new(Semaphore::new(1)),
             }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(VolumeError::Held(path)),
             Err(error) => Err(failed(error.into())),
@@ -101,29 +115,32 @@ impl Volume {
     /// # Errors
     /// When the kernel cannot tell.
     pub fn holders(&self) -> io::Result<Vec<Pid>> {
-        let lock = self.lock.metadata()?;
-        holders::of(lock.dev(), lock.ino())
+        self.holders_of_lock()?.find()
     }
 
-    /// What is on the volume, to be asked while PostgreSQL is stopped. `bin` is where the programs are, `major` their version.
+    /// Finds the same, without asking the volume's disk anything first.
+    ///
+    /// # Errors
+    /// When the kernel cannot tell.
+    pub fn holders_of_lock(&self) -> io::Result<Holders> {
+        let lock = self.lock.metadata()?;
+        Ok(Holders {
+            device: lock.dev(),
+            inode: lock.ino(),
+        })
+    }
+
+    /// What is on the volume, to be asked while PostgreSQL is stopped. `bin` is where the programs are, `major` their version. It takes 20 s at most, and holds
+    /// up nobody else, whatever the disk does.
     ///
     /// # Errors
     /// When it could not be found out, or is of another version. What is damaged is no error.
     pub async fn data(&self, bin: &Path, major: u32) -> Result<Data, VolumeError> {
-        let folder = self.options.data();
-        if let Some(what) = read(&self.options.unfinished())? {
-            return Ok(Data::Broken(format!("unfinished: {}", what.trim())));
-        }
-        if is_empty(&folder)? {
-            return Ok(Data::Empty);
-        }
-        let Some(found) = read(&folder.join("PG_VERSION"))? else {
-            return Ok(Data::Broken("there is no PG_VERSION".to_owned()));
+        let standby = match self.look(major).await? {
+            Look::Known(data) => return Ok(data),
+            Look::Present { standby } => standby,
         };
-        if found.trim() != major.to_string() {
-            let found = found.trim().chars().take(20).collect();
-            return Err(VolumeError::OtherVersion { found, wanted: major });
-        }
+        let folder = self.options.data();
         let mut command = Command::new(bin.join("pg_controldata"));
         command.env("LC_ALL", "C").arg("-D").arg(&folder);
         command.stdin(Stdio::null()).kill_on_drop(true);
@@ -134,9 +151,28 @@ impl Volume {
         if !output.status.success() {
             return Ok(Data::Broken(said.trim().to_owned()));
         }
-        let standby = folder.join("standby.signal").exists();
         let stored = control::parse(&String::from_utf8_lossy(&output.stdout), &said, standby);
         Ok(stored.map_or_else(Data::Broken, Data::Present))
+    }
+
+    /// What can be told without a program.
+    async fn look(&self, major: u32) -> Result<Look, VolumeError> {
+        let (options, looking) = (self.options.clone(), Arc::clone(&self.looking));
+        let look = async move {
+            let alone = looking.acquire_owned().await;
+            let look = move || {
+                let _alone = alone;
+                look(&options, major)
+            };
+            spawn_blocking(look).await
+        };
+        match timeout(LOOK, look).await {
+            Ok(Ok(looked)) => looked,
+            Ok(Err(error)) => Err(VolumeError::Run(io::Error::other(error))),
+            Err(_) => Err(VolumeError::Silent {
+                path: self.options.volume.clone(),
+            }),
+        }
     }
 
     /// Notes that data is being made, and how: until [`Self::finish`] it is of no use.
@@ -232,6 +268,54 @@ impl Volume {
         }
         Ok(())
     }
+}
+
+/// Finds the processes that hold the lock of a volume.
+#[derive(Clone, Copy, Debug)]
+pub struct Holders {
+    device: u64,
+    inode: u64,
+}
+
+impl Holders {
+    /// Those that are there now.
+    ///
+    /// # Errors
+    /// When the kernel cannot tell.
+    pub fn find(&self) -> io::Result<Vec<Pid>> {
+        holders::of(self.device, self.inode)
+    }
+}
+
+/// What a look at the files has told.
+enum Look {
+    Known(Data),
+    /// There is data, and the control file says more of it.
+    Present {
+        standby: bool,
+    },
+}
+
+fn look(options: &Options, major: u32) -> Result<Look, VolumeError> {
+    let folder = options.data();
+    if let Some(what) = read(&options.unfinished())? {
+        return Ok(Look::Known(Data::Broken(format!("unfinished: {}", what.trim()))));
+    }
+    if is_empty(&folder)? {
+        return Ok(Look::Known(Data::Empty));
+    }
+    let Some(found) = read(&folder.join("PG_VERSION"))? else {
+        return Ok(Look::Known(Data::Broken("there is no PG_VERSION".to_owned())));
+    };
+    if found.trim() != major.to_string() {
+        let found = found.trim().chars().take(20).collect();
+        return Err(VolumeError::OtherVersion { found, wanted: major });
+    }
+    // Here a disk that hangs keeps a thread; `pg_controldata` would be one more process with each look, which nobody could kill.
+    let _ = fs::read(folder.join("global/pg_control"));
+    Ok(Look::Present {
+        standby: folder.join("standby.signal").exists(),
+    })
 }
 
 fn aside_path(options: &Options, number: u32) -> PathBuf {
@@ -360,5 +444,25 @@ mod tests {
         assert!(matches!(error, VolumeError::OtherVersion { .. }), "{error}");
         let error = volume.data(Path::new("/nowhere"), 16).await.unwrap_err();
         assert!(matches!(error, VolumeError::Run(_)), "{error}");
+    }
+
+    /// A pipe that nobody writes to keeps whoever opens it, as a disk does that hangs.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_disk_that_hangs_keeps_nobody_from_anything_else() {
+        let (folder, options) = volume();
+        let volume = Volume::lock(&options).unwrap();
+        let pipe = options.unfinished();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(1));
+            drop(OpenOptions::new().write(true).open(&pipe).unwrap());
+        });
+        let began = std::time::Instant::now();
+        let mut looks = std::pin::pin!(volume.data(folder.path(), 17));
+        let meanwhile = timeout(Duration::from_millis(50), &mut looks).await;
+        assert!(meanwhile.is_err() && began.elapsed() < Duration::from_millis(900));
+        assert_eq!(looks.await.unwrap(), Data::Broken("unfinished: ".to_owned()));
+        late.join().unwrap();
     }
 }

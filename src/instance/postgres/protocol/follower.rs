@@ -32,7 +32,13 @@ impl Protocol {
         if self.free.is_some() {
             return self.stand(seen, situation);
         }
-        if situation.work.is_some() {
+        if let Some(work) = situation.work {
+            let copies = matches!(work, Work::Joining | Work::Rewinding);
+            let primary = seen.record.as_ref().map(|record| &record.primary);
+            // What is made of the data of another may take hours, or hang with it, and would be of no use.
+            if copies && primary.is_some_and(|primary| self.source.as_ref() != Some(primary)) {
+                return Command::Stop(How::Fast);
+            }
             return Command::Wait("what is under way".to_owned());
         }
         match &seen.record {
@@ -83,8 +89,14 @@ impl Protocol {
             Data::Present(_) if self.mending != Mending::Copy && !self.has_checkpoint(situation) => {
                 Command::Wait(format!("a checkpoint of the primary {primary}"))
             }
-            Data::Present(_) if self.mending != Mending::Copy => Command::Rewind(primary.clone()),
-            Data::Present(_) | Data::Empty | Data::Broken(_) => Command::Join(primary.clone()),
+            Data::Present(_) if self.mending != Mending::Copy => {
+                self.source = Some(primary.clone());
+                Command::Rewind(primary.clone())
+            }
+            Data::Present(_) | Data::Empty | Data::Broken(_) => {
+                self.source = Some(primary.clone());
+                Command::Join(primary.clone())
+            }
         }
     }
 

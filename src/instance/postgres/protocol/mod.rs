@@ -17,6 +17,7 @@
 //! time is up ends its PostgreSQL whatever else is under way.
 
 mod candidate;
+mod ending;
 mod facts;
 mod follower;
 mod holder;
@@ -36,7 +37,7 @@ use crate::api::database::agent::{Lsn, Plea, Report, Role, Settings};
 pub type Moment = Duration;
 
 /// What another one said of itself is of no use any more after this time.
-const FRESH: Duration = Duration::from_secs(3);
+pub(super) const FRESH: Duration = Duration::from_secs(3);
 
 /// Everything that is known at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +177,8 @@ pub struct Protocol {
     detached: Option<Moment>,
     /// What is to be done with data that does not receive.
     mending: Mending,
+    /// From whom its data is being made.
+    source: Option<String>,
     /// How often PostgreSQL could make nothing of its data, since it last streamed.
     stillborn: u32,
     /// How often PostgreSQL ended by itself, for whatever reason but a full volume, since it last ran.
@@ -264,7 +267,10 @@ impl Protocol {
             return fence;
         }
         match self.tenure {
-            Some(tenure) => self.hold(tenure, situation),
+            Some(tenure) => match self.cut_short(situation) {
+                Some(end) => end,
+                None => self.hold(tenure, situation),
+            },
             None => self.be_led(situation),
         }
     }
@@ -382,6 +388,11 @@ impl Protocol {
         }
         self.promised = self.promised.max(situation.now + lease(situation.settings));
         Ok(())
+    }
+
+    /// Until when this instance may be primary, as far as is known; none if it may not.
+    pub fn until(&self) -> Option<Moment> {
+        self.tenure.map(|tenure| tenure.until)
     }
 
     /// Whether this instance may be primary at this moment.

@@ -30,6 +30,7 @@ impl Supervisor {
     pub(super) fn take(&mut self, event: Event) {
         match event {
             Event::Tick | Event::AskedToStop { .. } => {
+                self.look_again();
                 self.prepare();
                 self.resume();
             }
@@ -110,10 +111,18 @@ impl Supervisor {
                 self.kill();
             }
             Done::Made(work, outcome, data) => {
-                match outcome {
-                    Ok(()) => self.protocol.mended(),
-                    Err(error) => tracing::error!(?work, %error, "could not make data"),
-                }
+                let reached = outcome.as_ref().err().is_none_or(WorkError::has_reached);
+                let why = match outcome {
+                    Ok(()) => {
+                        self.protocol.mended();
+                        None
+                    }
+                    Err(error) => {
+                        tracing::error!(?work, %error, "could not make data");
+                        Some(error.to_string())
+                    }
+                };
+                self.attempts.ended(why, reached, Instant::now());
                 // What there was may have been put aside.
                 self.aside = true;
                 self.inspected(data);
@@ -142,14 +151,21 @@ impl Supervisor {
             tracing::error!(%error, "cannot tell what is on the volume");
             Data::Unreadable(error.to_string())
         });
-        if let Data::Unreadable(_) = self.data {
-            let tools = self.tools.clone();
-            let again = async move {
-                sleep(UNREADABLE).await;
-                Done::Stopped(tools.inspect().await)
-            };
-            self.work = Some((Work::Other, again.boxed()));
+        let unreadable = matches!(self.data, Data::Unreadable(_));
+        self.look = unreadable.then(|| Instant::now() + UNREADABLE);
+    }
+
+    /// Looks again at a volume of which nothing could be told. Until then it works at nothing: whoever holds the Lease gives it back, and whoever is asked
+    /// to end does.
+    fn look_again(&mut self) {
+        let due = self.look.is_some_and(|at| at <= Instant::now());
+        if !due || self.work.is_some() || self.postmaster.is_some() {
+            return;
         }
+        self.look = None;
+        let tools = self.tools.clone();
+        let again = async move { Done::Stopped(tools.inspect().await) };
+        self.work = Some((Work::Other, again.boxed()));
     }
 
     pub(super) fn carry_out(&mut self, command: Command) {
@@ -303,7 +319,11 @@ impl Supervisor {
         let Server::Running(running) = self.server(Instant::now()).0 else {
             return;
         };
-        if self.aside && (running.streaming || running.primary) && self.removing.is_none() {
+        if !running.streaming && !running.primary {
+            return;
+        }
+        self.attempts.succeeded();
+        if self.aside && self.removing.is_none() {
             self.aside = false;
             self.removing = Some(Volume::remove_aside(self.options.clone()).boxed());
         }

@@ -3,13 +3,18 @@
 //! One loop holds all of it and waits for nothing: whatever takes time is a future beside it. So the end of a tenure is never noticed late.
 
 mod act;
+mod attempts;
 mod content;
+mod freshness;
 mod pause;
 mod run;
 mod senses;
 mod settings;
 mod show;
 mod situation;
+#[cfg(test)]
+mod tests;
+mod watchdog;
 mod work;
 
 use std::io;
@@ -24,8 +29,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
+use self::attempts::Attempts;
+use self::freshness::Freshness;
 use self::senses::{Answers, Beats, Labels, Observed, Suspect};
 use self::settings::Mounted;
+use self::watchdog::Watchdog;
 use self::work::{Tools, WorkError};
 use super::certificates::{self, Copied};
 use super::floors::Floors;
@@ -125,17 +133,26 @@ pub async fn run(
         _ = &mut stop => return Ok(()),
         begun = begin(&options, &shown) => begun,
     };
+    let watchdog = watchdog_of(&mounted, &tools)?;
     let mut supervisor = Supervisor::new(
         options,
         identity,
         client,
         tls,
         (mounted, tools),
+        watchdog,
         (shown, requests),
         &mut tasks,
     );
     supervisor.live(stop).await;
     Ok(())
+}
+
+/// Half of what others wait for longer than a holder may be primary is left for PostgreSQL to end.
+fn watchdog_of(mounted: &Mounted, tools: &Tools) -> io::Result<Watchdog> {
+    let timing = mounted.settings.timing;
+    let slack = timing.lease_ms.saturating_sub(timing.renew_deadline_ms) / 2;
+    Watchdog::begin(tools.volume.holders_of_lock()?, Duration::from_millis(slack))
 }
 
 /// Whether the kubelet will kill this container soon: its pod is gone, or is to be in no time.
@@ -275,6 +292,11 @@ struct Supervisor {
     /// Why it last ended by itself, as far as it said so, or could not be started.
     ending: String,
     data: Data,
+    /// When to look at the volume again, if nothing could be told of it.
+    look: Option<Instant>,
+    attempts: Attempts,
+    freshness: Freshness,
+    watchdog: Watchdog,
     work: Option<(Work, BoxFuture<'static, Done>)>,
     /// PostgreSQL is being killed.
     killing: bool,
@@ -319,6 +341,7 @@ impl Supervisor {
         client: Client,
         tls: Tls,
         (mounted, tools): (Mounted, Tools),
+        watchdog: Watchdog,
         (shown, requests): (watch::Sender<Shown>, mpsc::Receiver<Request>),
         tasks: &mut JoinSet<()>,
     ) -> Self {
@@ -380,6 +403,10 @@ impl Supervisor {
             last: None,
             ending: String::new(),
             data: Data::Unreadable("the volume was not looked at yet".to_owned()),
+            look: None,
+            attempts: Attempts::default(),
+            freshness: Freshness::default(),
+            watchdog,
             work: None,
             killing: false,
             writing: None,
@@ -455,10 +482,19 @@ impl Supervisor {
                 self.protocol.asked_to_stop(hurry);
             }
             self.take(event);
+            self.show_a_turn();
             let command = self.with(|protocol, situation| protocol.step(situation));
             self.carry_out(command);
             self.tell();
+            self.show_a_turn();
         }
+    }
+
+    /// Tells the watchdog that the loop turns, and until when PostgreSQL may run as a primary.
+    fn show_a_turn(&self) {
+        let leads = self.postmaster.as_ref().zip(self.protocol.until());
+        let leads = leads.map(|(postmaster, until)| ((self.began + until).into_std(), postmaster.pid()));
+        self.watchdog.turned(leads);
     }
 }
 

@@ -23,8 +23,11 @@ const KILLED: Duration = Duration::from_secs(5);
 const HASTY: Duration = Duration::from_secs(2);
 
 impl Supervisor {
-    /// Makes data, as long as PostgreSQL is stopped.
+    /// Makes data, as long as PostgreSQL is stopped, unless it was tried not long ago.
     pub(super) fn make(&mut self, work: Work, from: Option<String>) {
+        if !self.attempts.may_begin(from.as_deref(), Instant::now()) {
+            return;
+        }
         let host = from
             .as_ref()
             .and_then(|name| self.member(name))
@@ -43,9 +46,6 @@ impl Supervisor {
                 Work::Joining => tools.join(&host).await,
                 _ => tools.rewind(&host).await,
             };
-            if outcome.is_err() {
-                sleep(PAUSE).await;
-            }
             let data = tools.inspect().await;
             Done::Made(work, outcome, data)
         };
@@ -102,9 +102,15 @@ impl Supervisor {
         self.work = Some((Work::Promoting, promote.boxed()));
     }
 
-    /// Stops PostgreSQL, after a checkpoint if it is a primary, so that the stop itself is short.
+    /// Stops PostgreSQL, after a checkpoint if it is a primary, so that the stop itself is short. Where it does not run, what makes its data is cut off.
     pub(super) fn stop_in_order(&mut self) {
-        if matches!(self.work, Some((Work::Stopping, _))) || self.postmaster.is_none() {
+        if matches!(self.work, Some((Work::Stopping, _))) {
+            return;
+        }
+        if self.postmaster.is_none() {
+            if self.work.is_some() {
+                self.kill();
+            }
             return;
         }
         let leads = matches!(self.server(Instant::now()).0, Server::Running(running) if running.primary);

@@ -199,22 +199,28 @@ pub(super) async fn look_for_the_end(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Labels {
     pub(super) role: Role,
-    /// The names of the other instances, which are not primaries if this one is.
+    /// Whether this instance holds the Lease, so that no other is a primary.
+    pub(super) holds: bool,
+    /// The names of the other instances.
     pub(super) others: Vec<String>,
 }
 
-/// Has the labels of pods say what they are to say: of this instance its role, and of the others, if this is the primary, that they are not.
+/// Has the labels of pods say what they are to say. Whoever holds the Lease takes the label of a primary from the others at once, while it is still promoted: nobody is
+/// to be led to the one before, who may go on without knowing better. What it is itself it says once it is that.
 pub(super) async fn label(options: Options, pods: PodClient, mut wanted: watch::Receiver<Labels>) {
+    // Of whom it is known, and since when, that they have no such label.
+    let mut taken: Option<(Vec<String>, Instant)> = None;
     loop {
         let labels = wanted.borrow_and_update().clone();
+        taken.take_if(|(others, at)| !labels.holds || *others != labels.others || at.elapsed() >= LABELLED);
         let mut done = true;
-        if labels.role == Role::Primary {
-            // First of all: nobody is to be led to the one before.
+        if labels.holds && taken.is_none() {
             let each = labels
                 .others
                 .iter()
                 .map(|other| async { is_done(other, pods.take_role(other, Role::Primary).await) });
             done = join_all(each).await.into_iter().all(|done| done);
+            taken = done.then(|| (labels.others.clone(), Instant::now()));
         }
         let own = pods
             .set_role(&options.name, Some(&options.uid), labels.role)

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::floors::is_lowered;
 use super::super::lease::view;
-use super::super::protocol::{Command, Data, Server, Work, is_full};
+use super::super::protocol::{Command, Data, FRESH, Server, Work, is_full};
 use super::super::server::Shown;
 use super::super::sql::Configuration;
 use super::senses::{Labels, READ};
@@ -22,6 +22,7 @@ impl Supervisor {
     /// Tells the others, and the tasks beside the loop, how things are now.
     pub(super) fn tell(&mut self) {
         let now = Instant::now();
+        self.note_freshness(now);
         let role = self.with(|protocol, situation| protocol.role(situation));
         let (server, _) = self.server(now);
         // What waits for a restart is told together with the settings that it comes from.
@@ -38,7 +39,8 @@ impl Supervisor {
             .iter()
             .map(|member| member.name.clone());
         let others = others.filter(|name| *name != self.options.name).collect();
-        set(&self.labels, Labels { role, others });
+        let holds = self.protocol.leads(now.saturating_duration_since(self.began));
+        set(&self.labels, Labels { role, holds, others });
         let leads = role == Role::Primary && self.written_from.is_some();
         set(&self.leads, leads);
         self.tell_content(leads);
@@ -49,6 +51,29 @@ impl Supervisor {
             alive: Ok(()),
             ready,
         });
+    }
+
+    /// Keeps track of when this replica last received, and of how far the primary has written.
+    fn note_freshness(&mut self, now: Instant) {
+        let streaming =
+            matches!(self.server(now).0, Server::Running(running) if running.primary || running.streaming);
+        let record = self
+            .seen
+            .borrow()
+            .lease
+            .as_ref()
+            .and_then(|lease| view(lease).record);
+        self.freshness
+            .note(streaming, record.map(|record| record.flushed), now);
+    }
+
+    /// Whether some instance says that it serves as the primary, or that it receives from one.
+    fn is_served(&self, now: Instant) -> bool {
+        let answers = self.answers.borrow();
+        let mut recent = answers
+            .values()
+            .filter(|(_, asked)| now.saturating_duration_since(*asked) <= FRESH);
+        recent.any(|(report, _)| report.role == Role::Primary || report.streaming)
     }
 
     /// Looks more closely while the holder of the Lease may be gone.
@@ -172,7 +197,14 @@ impl Supervisor {
             Command::Fail(why) => Some(why.clone()),
             _ => None,
         };
-        if self.ending.is_empty() || matches!(server, Server::Running(_)) {
+        if matches!(server, Server::Running(_)) {
+            return said;
+        }
+        let said = match (said, self.attempts.told()) {
+            (Some(said), Some(failed)) => Some(format!("{said}; {failed}")),
+            (said, failed) => said.or(failed),
+        };
+        if self.ending.is_empty() {
             return said;
         }
         let mut message = format!("PostgreSQL does not run: {}", self.ending);
@@ -196,6 +228,9 @@ impl Supervisor {
                 } else {
                     Err("PostgreSQL answers no write".to_owned())
                 }
+            }
+            (Role::Replica, Server::Running(_)) if self.freshness.is_old(self.is_served(now), now) => {
+                Err("the replica has received nothing for too long, and the primary works".to_owned())
             }
             (Role::Replica, Server::Running(_)) => Ok(()),
             (..) => Err(self

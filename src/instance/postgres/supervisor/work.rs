@@ -1,6 +1,6 @@
 //! What takes long. Each is a future that can be dropped at any moment: what it has started ends then, and what it leaves is of no use, or as good as done.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::super::history::{placeholder_history, remove_placeholders};
 use super::super::options::Options;
 use super::super::program::ProgramError;
 use super::super::programs::Programs;
-use super::super::protocol::Data;
+use super::super::protocol::{Data, is_full};
 use super::super::record::Quorum;
 use super::super::sql::{Local, SqlError};
 use super::super::volume::{Volume, VolumeError};
-use crate::api::database::agent::Settings;
+use crate::api::database::agent::{CONTAINER, Settings};
 
 /// How long a promotion may take before it counts as failed; the protocol gives up on its own then.
 const PROMOTION: Duration = Duration::from_secs(60);
@@ -43,10 +43,23 @@ pub(super) enum WorkError {
     Sql(#[from] SqlError),
     #[error(transparent)]
     Files(#[from] std::io::Error),
+    #[error("{error}; what was put aside takes up room: {}. If the primary is well, it may be removed: kubectl exec {pod} -c {CONTAINER} -- rm -r {}", named(.aside), named(.aside))]
+    Full {
+        error: Box<WorkError>,
+        pod: String,
+        aside: Vec<PathBuf>,
+    },
     #[error("PostgreSQL has not read its configuration {} s after it was told to", .0.as_secs())]
     NotConfigured(Duration),
     #[error("PostgreSQL is not the primary {} s after it was told to become it", .0.as_secs())]
     NotPromoted(Duration),
+}
+
+impl WorkError {
+    /// Whether it got as far as to ask the other instance for anything.
+    pub(super) fn has_reached(&self) -> bool {
+        !matches!(self, Self::Program(error) if is_unreachable(error))
+    }
 }
 
 impl Tools {
@@ -75,15 +88,34 @@ impl Tools {
         what: &str,
         make: impl Future<Output = Result<(), ProgramError>>,
     ) -> Result<(), WorkError> {
+        // What was put aside first stays until a copy is of use. A copy that came after it, and never was, is of less use; to keep each would fill the volume.
+        if !self.volume.aside()?.is_empty() {
+            self.volume.begin(what)?;
+        }
         // An unfinished copy is of no use to anybody, and would only fill the volume.
         if self.options.unfinished().exists() {
             remove(&self.options.data()).await?;
         }
         self.volume.put_aside()?;
         self.volume.begin(what)?;
-        make.await?;
+        if let Err(error) = make.await {
+            return Err(self.explain(error.into()));
+        }
         self.volume.finish()?;
         Ok(())
+    }
+
+    /// Where there is no room for a copy beside what was put aside, a person has to decide what that is worth.
+    fn explain(&self, error: WorkError) -> WorkError {
+        let aside = self.volume.aside().unwrap_or_default();
+        if aside.is_empty() || !is_full(&error.to_string()) {
+            return error;
+        }
+        WorkError::Full {
+            error: Box::new(error),
+            pod: self.options.name.clone(),
+            aside: aside.into_iter().map(|(_, path)| path).collect(),
+        }
     }
 
     /// Goes back to where this data and another instance's parted.
@@ -159,6 +191,11 @@ async fn remove(folder: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+fn named(paths: &[PathBuf]) -> String {
+    let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.join(" ")
 }
 
 /// Whether a program failed since it did not get hold of the other PostgreSQL.

@@ -418,7 +418,14 @@ impl World {
             }
             Command::Stop(_) => {
                 self.stream();
-                self.instances[index].stop(true);
+                // What never came to work, recovers or hangs has not shut down in order.
+                let works = matches!(self.instances[index].server, Server::Running(_));
+                if works {
+                    self.instances[index].stop(true);
+                } else if !matches!(self.instances[index].server, Server::Stopped) {
+                    self.instances[index].starts = None;
+                    self.instances[index].stop(false);
+                }
             }
             _ => {}
         }

@@ -1,0 +1,183 @@
+//! What keeps an instance from giving way, and what must not: a volume that cannot be read, a copy that takes hours, a start that does not come to an end.
+
+use std::collections::BTreeMap;
+
+use rstest::rstest;
+
+use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Work, Write};
+use super::secs;
+use crate::api::database::agent::{Report, Role, Settings};
+use crate::instance::postgres::record::Record;
+
+/// The instance a-0, which sees a Lease that names a primary.
+struct Instance {
+    protocol: Protocol,
+    settings: Settings,
+    holder: &'static str,
+    primary: &'static str,
+    server: Server,
+    data: Data,
+    work: Option<Work>,
+    writing: bool,
+}
+
+impl Instance {
+    fn new(holder: &'static str, primary: &'static str) -> Self {
+        let settings = Settings::default();
+        Self {
+            protocol: Protocol::new(&settings),
+            settings,
+            holder,
+            primary,
+            server: Server::Stopped,
+            data: Data::Empty,
+            work: None,
+            writing: false,
+        }
+    }
+
+    fn holder() -> Self {
+        let mut holder = Self::new("u-1", "a-0");
+        holder.protocol.renewed(secs(100), &holder.settings);
+        holder
+    }
+
+    fn step(&mut self) -> Command {
+        let now = secs(100);
+        let record = Record {
+            primary: self.primary.to_owned(),
+            system_identifier: Some("1".to_owned()),
+            members: ["a-0", "a-1", "a-2"].map(str::to_owned).into(),
+            ..Record::default()
+        };
+        let seen = Seen {
+            holder: self.holder.to_owned(),
+            record: Some(record),
+            since: now,
+            ..Seen::default()
+        };
+        let report = Report {
+            role: Role::Primary,
+            ..Report::default()
+        };
+        let peer = Peer { report, asked: now };
+        let situation = Situation {
+            now,
+            me: "a-0",
+            identity: "u-1",
+            settings: &self.settings,
+            lease: Some(&seen),
+            api: Some(now),
+            data: &self.data,
+            server: &self.server,
+            peers: &BTreeMap::from([(self.primary.to_owned(), peer)]),
+            canary: None,
+            looked: now,
+            writing: self.writing,
+            pleading: false,
+            work: self.work,
+        };
+        self.protocol.step(&situation)
+    }
+}
+
+#[test]
+fn a_holder_whose_volume_cannot_be_read_gives_the_lease_back_and_takes_it_no_more() {
+    let mut holder = Instance::holder();
+    holder.data = Data::Unreadable("Input/output error".to_owned());
+    holder.work = Some(Work::Stopping);
+    assert!(
+        matches!(holder.step(), Command::Wait(_)),
+        "while PostgreSQL is being killed"
+    );
+    holder.work = None;
+    let command = holder.step();
+    assert!(
+        matches!(command, Command::Write(Write::Release, _)),
+        "{command:?}"
+    );
+    holder.protocol.released();
+    holder.holder = "";
+    let command = holder.step();
+    assert_eq!(command, Command::Fail("Input/output error".to_owned()));
+}
+
+#[test]
+fn whoever_cannot_read_the_volume_and_is_asked_to_stop_gives_the_lease_back_and_ends() {
+    let mut holder = Instance::holder();
+    holder.data = Data::Unreadable("Input/output error".to_owned());
+    holder.work = Some(Work::Other);
+    holder.protocol.asked_to_stop(false);
+    assert_eq!(holder.step(), Command::Stop(How::Fast), "it does not look on");
+    holder.work = None;
+    let command = holder.step();
+    assert!(
+        matches!(command, Command::Write(Write::Release, _)),
+        "{command:?}"
+    );
+    holder.protocol.released();
+    holder.holder = "";
+    assert_eq!(holder.step(), Command::Exit);
+}
+
+#[rstest]
+#[case::starting(Server::Starting, None, false)]
+#[case::silent(Server::Silent, None, false)]
+#[case::in_a_hurry(Server::Silent, None, true)]
+#[case::making_the_first_data(Server::Stopped, Some(Work::Initialising), false)]
+fn a_holder_that_is_asked_to_stop_waits_for_nothing_that_may_take_minutes(
+    #[case] server: Server,
+    #[case] work: Option<Work>,
+    #[case] hurry: bool,
+) {
+    let mut holder = Instance::holder();
+    (holder.server, holder.work) = (server, work);
+    let before = holder.step();
+    assert!(matches!(before, Command::Wait(_)), "{before:?}");
+    holder.protocol.asked_to_stop(hurry);
+    let how = if hurry { How::Immediate } else { How::Fast };
+    assert_eq!(holder.step(), Command::Stop(how));
+    holder.work = Some(Work::Stopping);
+    let after = holder.step();
+    assert!(matches!(after, Command::Wait(_)), "{after:?}");
+}
+
+#[rstest]
+#[case::joining(Work::Joining)]
+#[case::rewinding(Work::Rewinding)]
+#[case::looking(Work::Other)]
+fn a_replica_that_is_asked_to_stop_makes_its_data_no_further(#[case] work: Work) {
+    let mut replica = Instance::new("v-1", "a-1");
+    replica.work = Some(work);
+    replica.protocol.asked_to_stop(false);
+    assert_eq!(replica.step(), Command::Stop(How::Fast));
+    replica.work = None;
+    assert_eq!(replica.step(), Command::Exit);
+}
+
+#[test]
+fn what_is_copied_from_whoever_is_not_the_primary_any_more_is_cut_off() {
+    let mut replica = Instance::new("v-1", "a-1");
+    assert_eq!(replica.step(), Command::Join("a-1".to_owned()));
+    replica.work = Some(Work::Joining);
+    assert!(matches!(replica.step(), Command::Wait(_)), "as long as it is");
+    (replica.holder, replica.primary) = ("w-1", "a-2");
+    assert_eq!(replica.step(), Command::Stop(How::Fast));
+    replica.work = Some(Work::Stopping);
+    assert!(matches!(replica.step(), Command::Wait(_)));
+    (replica.work, replica.data) = (None, Data::Broken("unfinished".to_owned()));
+    assert_eq!(replica.step(), Command::Join("a-2".to_owned()));
+}
+
+/// What has given way before it does not hold back: it is running and streaming when asked.
+#[test]
+fn a_replica_that_streams_and_is_asked_to_stop_stops_in_order() {
+    let mut replica = Instance::new("v-1", "a-1");
+    replica.server = Server::Running(Running {
+        upstream: Some("a-1".to_owned()),
+        streaming: true,
+        ..Running::default()
+    });
+    replica.protocol.asked_to_stop(false);
+    assert_eq!(replica.step(), Command::Stop(How::Fast));
+}

@@ -1,0 +1,304 @@
+//! The supervisor with programs that are played by scripts, and with an API server that knows pods and nothing else.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request as HttpRequest, Response};
+use http_body_util::{BodyExt, Full};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::super::protocol::How;
+use super::*;
+use crate::api::database::agent::{ROLE_LABEL, Role, Settings, State};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The roles that pods are labelled with, and the names of those that were labelled, in that order.
+#[derive(Clone, Default)]
+struct Pods(Arc<Mutex<(BTreeMap<String, String>, Vec<String>)>>);
+
+impl Pods {
+    fn of(roles: &[(&str, &str)]) -> Self {
+        let roles = roles.iter().map(|(name, role)| ((*name).into(), (*role).into()));
+        Self(Arc::new(Mutex::new((roles.collect(), Vec::new()))))
+    }
+
+    fn client(&self) -> Client {
+        let pods = self.clone();
+        let answer = move |request: HttpRequest<Body>| {
+            let pods = pods.clone();
+            async move { Ok::<_, Infallible>(pods.answer(request).await) }
+        };
+        Client::new(tower::service_fn(answer), "ns")
+    }
+
+    async fn answer(&self, request: HttpRequest<Body>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let name = head.uri.path().rsplit('/').next().unwrap().to_owned();
+        let body = body.collect().await.unwrap().to_bytes();
+        let mut pods = self.0.lock().unwrap();
+        if head.method == Method::PATCH {
+            let patch: Value = serde_json::from_slice(&body).unwrap();
+            match patch["metadata"]["labels"][ROLE_LABEL].as_str() {
+                Some(role) => drop(pods.0.insert(name.clone(), role.to_owned())),
+                None => drop(pods.0.remove(&name)),
+            }
+            pods.1.push(name.clone());
+        }
+        let labels: BTreeMap<_, _> = pods
+            .0
+            .get(&name)
+            .map(|role| (ROLE_LABEL, role))
+            .into_iter()
+            .collect();
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "uid": name, "labels": labels}});
+        Response::new(Full::new(Bytes::from(pod.to_string())))
+    }
+
+    fn roles(&self) -> BTreeMap<String, String> {
+        self.0.lock().unwrap().0.clone()
+    }
+
+    fn labelled(&self) -> Vec<String> {
+        self.0.lock().unwrap().1.clone()
+    }
+}
+
+/// Waits until it is so.
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let waited = timeout(LIMIT, async {
+        while !done() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "not within {LIMIT:?}: {what}");
+}
+
+/// The instance a-0 of two, with nothing on its volume.
+struct Fixture {
+    supervisor: Supervisor,
+    options: Options,
+    _tasks: JoinSet<()>,
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new(scripts: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let bin = at("bin");
+        for (name, script) in scripts {
+            let path = bin.join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let options = Options {
+            name: "a-0".to_owned(),
+            namespace: "ns".to_owned(),
+            uid: "a-0".to_owned(),
+            volume: at("volume"),
+            run: at("run"),
+            settings: at("settings"),
+            tls: at("tls"),
+            credentials: at("credentials"),
+            ..Options::default()
+        };
+        let member = |name: &str| Member {
+            name: name.to_owned(),
+            host: "127.0.0.1".to_owned(),
+        };
+        let settings = Settings {
+            database: "a".to_owned(),
+            major: 15,
+            members: vec![member("a-0"), member("a-1")],
+            ..Settings::default()
+        };
+        let mounted = Mounted {
+            settings,
+            hash: String::new(),
+        };
+        let programs = Programs {
+            bin,
+            version: "15.0".to_owned(),
+            major: 15,
+        };
+        let tools = Tools {
+            options: options.clone(),
+            programs,
+            volume: Arc::new(Volume::lock(&options).unwrap()),
+        };
+        let watchdog = watchdog_of(&mounted, &tools).unwrap();
+        let (shown, _) = watch::channel(Shown::default());
+        let (_, requests) = mpsc::channel(1);
+        let mut tasks = JoinSet::new();
+        let supervisor = Supervisor::new(
+            options.clone(),
+            Identity::new("a-0").unwrap(),
+            Pods::default().client(),
+            Tls::default(),
+            (mounted, tools),
+            watchdog,
+            (shown, requests),
+            &mut tasks,
+        );
+        Self {
+            supervisor,
+            options,
+            _tasks: tasks,
+            _folder: folder,
+        }
+    }
+
+    /// Has what is under way come to its end.
+    async fn work(&mut self) {
+        let done = timeout(LIMIT, work_of(&mut self.supervisor.work)).await.unwrap();
+        self.supervisor.take(Event::Worked(done));
+    }
+
+    fn join(&mut self) {
+        self.supervisor.carry_out(Command::Join("a-1".to_owned()));
+    }
+
+    fn message(&mut self) -> String {
+        self.supervisor.tell();
+        let shown = self.supervisor.shown.borrow();
+        shown.report.message.clone().unwrap_or_default()
+    }
+}
+
+fn lines(path: &Path) -> usize {
+    std::fs::read_to_string(path).unwrap_or_default().lines().count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn between_two_looks_at_a_volume_that_cannot_be_read_nothing_is_under_way() {
+    let mut fixture = Fixture::new(&[]);
+    let data = fixture.options.data();
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("PG_VERSION"), "14\n").unwrap();
+    fixture.supervisor.kill();
+    fixture.work().await;
+    let supervisor = &mut fixture.supervisor;
+    assert!(matches!(supervisor.data, Data::Unreadable(_)));
+    supervisor.take(Event::Tick);
+    assert!(
+        supervisor.work.is_none(),
+        "whoever holds the Lease could not give it back, nor end"
+    );
+    supervisor.look = Some(Instant::now());
+    supervisor.take(Event::Tick);
+    assert!(matches!(supervisor.work, Some((Work::Other, _))));
+    std::fs::remove_dir_all(&data).unwrap();
+    fixture.work().await;
+    assert_eq!(fixture.supervisor.data, Data::Empty);
+    assert_eq!(fixture.supervisor.look, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_cuts_off_the_copy_that_is_being_made_with_all_its_processes() {
+    let mut fixture = Fixture::new(&[("pg_basebackup", "exec 3<&0; sleep 600 <&3 & wait")]);
+    let volume = Arc::clone(&fixture.supervisor.tools.volume);
+    fixture.join();
+    let made = timeout(Duration::from_millis(100), work_of(&mut fixture.supervisor.work));
+    assert!(made.await.is_err(), "it takes long");
+    until("the copy is made", || volume.holders().unwrap().len() == 2).await;
+    fixture.supervisor.carry_out(Command::Stop(How::Fast));
+    fixture.work().await;
+    assert!(fixture.supervisor.work.is_none());
+    assert_eq!(volume.holders().unwrap(), []);
+    assert!(matches!(fixture.supervisor.data, Data::Broken(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_fails_is_tried_more_and_more_seldom_and_the_report_says_why() {
+    let script = "echo once >>../tries; echo 'pg_basebackup: error: the dog ate it' >&2; exit 1";
+    let mut fixture = Fixture::new(&[("pg_basebackup", script)]);
+    let tries = fixture.options.volume.join("../tries");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(2500) {
+        fixture.join();
+        if fixture.supervisor.work.is_some() {
+            fixture.work().await;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(
+        lines(&tries),
+        2,
+        "at once, and after a second; then after two more"
+    );
+    let message = fixture.message();
+    assert!(
+        message.contains("the dog ate it") && message.contains("a-1"),
+        "{message}"
+    );
+    assert_ne!(fixture.supervisor.shown.borrow().report.state, State::Joining);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_there_is_no_room_beside_what_was_put_aside_it_stays_and_a_person_is_told_which_it_is() {
+    let script = "echo 'pg_basebackup: error: could not write to file: No space left on device' >&2; exit 1";
+    let mut fixture = Fixture::new(&[("pg_basebackup", script)]);
+    let options = fixture.options.clone();
+    std::fs::create_dir(options.data()).unwrap();
+    std::fs::write(options.data().join("PG_VERSION"), "15\n").unwrap();
+    fixture.join();
+    fixture.work().await;
+    let aside = options.volume.join("data.1.old");
+    assert!(aside.join("PG_VERSION").exists());
+    let message = fixture.message();
+    let command = format!("kubectl exec a-0 -c postgres -- rm -r {}", aside.display());
+    assert!(message.contains(&command), "{message}");
+    // A copy that was whole and yet of no use.
+    std::fs::create_dir_all(options.data()).unwrap();
+    std::fs::remove_file(options.unfinished()).unwrap();
+    fixture.supervisor.attempts.succeeded();
+    fixture.join();
+    fixture.work().await;
+    assert!(aside.join("PG_VERSION").exists());
+    assert!(
+        !options.volume.join("data.2.old").exists(),
+        "each of those would fill the volume"
+    );
+}
+
+#[tokio::test]
+async fn whoever_takes_the_lease_takes_the_label_from_the_one_before_and_says_what_it_is_itself_once_it_is() {
+    let pods = Pods::of(&[("a-0", "replica"), ("a-1", "primary"), ("a-2", "replica")]);
+    let client = PodClient::new(pods.client(), "ns", Duration::from_secs(2));
+    let options = Options {
+        name: "a-0".to_owned(),
+        uid: "a-0".to_owned(),
+        ..Options::default()
+    };
+    let promoting = Labels {
+        role: Role::None,
+        holds: true,
+        others: vec!["a-1".to_owned(), "a-2".to_owned()],
+    };
+    let (wanted, labels) = watch::channel(promoting.clone());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(senses::label(options, client, labels));
+    until("both are labelled", || pods.labelled().len() == 2).await;
+    assert_eq!(pods.labelled(), ["a-1", "a-0"], "the one before first of all");
+    let replica = BTreeMap::from([("a-2".to_owned(), "replica".to_owned())]);
+    assert_eq!(pods.roles(), replica);
+    wanted.send_replace(Labels {
+        role: Role::Primary,
+        ..promoting
+    });
+    until("it is labelled", || pods.labelled().len() == 3).await;
+    assert_eq!(pods.roles().get("a-0").map(String::as_str), Some("primary"));
+}
