@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
-use super::verdict::{CERTIFICATE_REFUSED, CONTENT_INCOMPLETE};
+use super::verdict::{CERTIFICATE_REFUSED, COMMITS_WAIT, CONTENT_INCOMPLETE};
 use super::volumes;
 use crate::api::database::v1::DatabaseStatus;
 use crate::controllers::common::announce::is_news;
@@ -12,7 +12,7 @@ use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 17] = [
+const BAD: [&str; 18] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
@@ -25,6 +25,7 @@ const BAD: [&str; 17] = [
     "PrimaryNotRunning",
     "PrimaryNotReady",
     "NoWrites",
+    COMMITS_WAIT,
     "ReplicasNotStreaming",
     "InstancesUnreachable",
     "InstancesNotReady",

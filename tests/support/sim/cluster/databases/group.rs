@@ -316,6 +316,8 @@ impl Group {
             .collect();
         named.extend(here);
         named.insert(leader.name().to_owned());
+        let others = members.iter().filter(|name| **name != leader.name());
+        let others = others.map(|name| (*name).to_owned()).collect();
         let quorum = Quorum {
             standbys: self.waited_for.clone(),
             need: 1,
@@ -325,7 +327,12 @@ impl Group {
             system_identifier: world.disk(leader).map(|disk| disk.identifier.clone()),
             timeline: world.disk(leader).map_or(0, |disk| disk.timeline),
             members: named,
-            quorums: if self.blocked {
+            quorums: if self.blocked && before.quorums.is_empty() {
+                vec![Quorum {
+                    standbys: others,
+                    need: 1,
+                }]
+            } else if self.blocked {
                 before.quorums.clone()
             } else if self.waited_for.is_empty() {
                 Vec::new()
