@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Deserialize;
 
-use crate::api::database::agent::RECORD;
+use crate::api::database::agent::{Lsn, RECORD};
 
 /// Who holds the Lease, and what the operator wants to know of the record beside it. What instances write with every renewal is not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Held {
     pub quorums: Vec<Quorum>,
     /// Whether commits may have been acknowledged that no replica has.
     pub asynchronous: bool,
+    /// The part of the last primary's log that the present one lacked when it took over.
+    pub missing: Option<(Lsn, Lsn)>,
 }
 
 /// Part of what instances keep in the annotation.
@@ -36,6 +38,7 @@ struct Record {
     members: BTreeSet<String>,
     quorums: Vec<Quorum>,
     asynchronous: bool,
+    missing: Option<(Lsn, Lsn)>,
 }
 
 /// What commits wait for.
@@ -64,6 +67,7 @@ impl Held {
             mut members,
             quorums,
             asynchronous,
+            missing,
         } = record.unwrap_or_default();
         members.extend(quorums.iter().flat_map(|quorum| quorum.standbys.clone()));
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
@@ -75,6 +79,7 @@ impl Held {
             named: members,
             quorums,
             asynchronous,
+            missing,
         }
     }
 
@@ -98,7 +103,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::database::agent::Lsn;
     use crate::instance::postgres::record::{Quorum, Record as Written};
 
     fn names(names: &[&str]) -> BTreeSet<String> {

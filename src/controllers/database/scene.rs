@@ -128,6 +128,7 @@ impl Scene {
                 timeline: Some(2),
                 named: (0..3).map(|i| format!("orders-{i}")).collect(),
                 quorums: Vec::new(),
+                missing: None,
                 asynchronous: true,
             },
             asked: (0..3).map(asked).collect(),

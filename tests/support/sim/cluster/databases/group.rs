@@ -231,6 +231,7 @@ impl Group {
         let mut record = Record {
             primary: winner.id.name.clone(),
             handover: None,
+            missing: None,
             stopped: None,
             ..lease.record.clone()
         };
@@ -342,6 +343,7 @@ impl Group {
             asynchronous: self.waited_for.is_empty() && (!self.blocked || before.asynchronous),
             flushed: before.flushed,
             handover: None,
+            missing: None,
             stopped: None::<Timestamp>,
         }
     }
