@@ -169,7 +169,7 @@ async fn interrupted(observed: &Observed, before: (usize, usize)) -> Outcome {
     observed.writes_since(Instant::now()).await
 }
 
-/// Waits until writes go on, under whoever is the primary then, or the status says why they cannot: that no replica streams. The primary holds the Lease, and
+/// Waits until writes go on, under whoever is the primary then, or the status says why they cannot: that too few replicas stream. The primary holds the Lease, and
 /// nobody takes it who does not see that it has run out; what it acknowledges a replica must have. So nothing but that may happen.
 async fn waits(observed: &Observed, primary: &Instance) -> Outcome {
     let (database, world) = (&observed.database, &observed.database.world);
@@ -179,8 +179,8 @@ async fn waits(observed: &Observed, primary: &Instance) -> Outcome {
             return Ok(Seen::There(None));
         }
         let object = database.get().await?;
-        let seen = condition(&object, "ReplicationHealthy");
-        let told = seen.status == "False" && seen.reason == "ReplicasNotStreaming";
+        let seen = condition(&object, "Available");
+        let told = seen.status == "False" && seen.reason == "CommitsWait";
         let instead = format!("{} ({}: {})", seen.status, seen.reason, seen.message);
         Ok(Seen::when(told, Some(seen.message.to_owned()), instead))
     })

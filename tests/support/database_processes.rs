@@ -96,7 +96,9 @@ impl Database {
             namespace: namespace.clone(),
             major: 15,
             members: members.collect(),
-            parameters: [("shared_buffers".to_owned(), "16MB".to_owned())].into(),
+            parameters: [("shared_buffers", "16MB"), ("wal_keep_size", "512MB")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             synchronous,
             maximum_lag: 1 << 20,
             tls: true,

@@ -20,7 +20,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, CustomResourceExt as _, ResourceExt};
 use roadstead::api::database::agent::{
-    RECORD, ROLE_LABEL, Report, Role, SETTINGS, Standby, State, settings_hash,
+    Lsn, RECORD, ROLE_LABEL, Report, Role, SETTINGS, Standby, State, settings_hash,
 };
 use roadstead::api::database::v1::Database;
 use roadstead::controllers::database::instances::{Instances, Order};
@@ -331,6 +331,7 @@ impl World {
             .map(|ordinal| Standby {
                 name: format!("{name}-{ordinal}"),
                 state: "streaming".to_owned(),
+                flushed: Some(Lsn(1 << 20)),
                 ..Standby::default()
             })
             .collect();
@@ -344,6 +345,7 @@ impl World {
                 role: if leads { Role::Primary } else { Role::Replica },
                 state: if leads { State::Leading } else { State::Streaming },
                 wrote_ms: leads.then_some(10),
+                received: Some(Lsn(1 << 20)),
                 standbys: if leads { standbys.clone() } else { Vec::new() },
                 version: Some("17.6".to_owned()),
                 settings: Some(hash.clone()),

@@ -101,7 +101,9 @@ impl Instance {
             namespace: "shop".to_owned(),
             major: programs.major,
             members: vec![member(0), member(1)],
-            parameters: [("shared_buffers".to_owned(), "16MB".to_owned())].into(),
+            parameters: [("shared_buffers", "16MB"), ("wal_keep_size", "512MB")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             tls: true,
             ..Settings::default()
         };

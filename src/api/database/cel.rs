@@ -13,7 +13,9 @@ use super::names::{
     EXTENSION, EXTENSION_VERSION, IDENTIFIER, NAME, PREDEFINED_ROLES, RESERVED, RESERVED_PREFIXES,
     UNRESERVED, VERSION, pattern,
 };
-use super::parameters::{LEFT_OUT, OWNED, OWNED_PREFIXES, VALUE, VALUE_PATTERN};
+use super::parameters::{
+    BOUNDED, DIGITS_PATTERN, LEFT_OUT, OWNED, OWNED_PREFIXES, VALUE, VALUE_PATTERN, between,
+};
 use super::size::Size;
 use super::validate::expected;
 
@@ -160,6 +162,34 @@ pub(super) fn parameter_values() -> Rule {
     )
 }
 
+/// Numbers with which PostgreSQL starts.
+pub(super) fn parameters_are_bounded() -> Rule {
+    let each = |of: fn(&(&str, u32, u32, &str)) -> serde_json::Value| {
+        let map: serde_json::Map<_, _> = BOUNDED
+            .iter()
+            .map(|bounds| (bounds.0.to_owned(), of(bounds)))
+            .collect();
+        json!(map).to_string()
+    };
+    let (least, most) = (each(|bounds| json!(bounds.1)), each(|bounds| json!(bounds.2)));
+    let told = each(|(_, least, most, why)| json!(between(*least, *most, why)));
+    let names = list(&BOUNDED.map(|(name, ..)| name));
+    let lost = format!(
+        "k in {names} && !(self[k].matches('{DIGITS_PATTERN}') && int(self[k]) >= {least}[k] && int(self[k]) <= {most}[k])"
+    );
+    let first = format!("self.filter(k, {lost})[0]");
+    rule(
+        format!("!self.exists(k, {lost})"),
+        "spec.parameters.%s",
+        &[
+            &first,
+            &format!(r"self[{first}].replace('\n', '\\n')"),
+            &format!("{told}[{first}]"),
+        ],
+        "%s",
+    )
+}
+
 /// The name of a role or a database, in a list.
 pub(super) fn identifier() -> Rule {
     rule(
@@ -228,6 +258,17 @@ pub(super) fn groups() -> Rule {
         "memberOf",
         &[&format!("self.memberOf.filter(m, {lost})[0]")],
         expected::GROUP,
+    )
+}
+
+/// Below PostgreSQL 16 nobody but a superuser makes roles.
+pub(super) fn nobody_makes_himself_superuser() -> Rule {
+    rule(
+        "!(self.version.startsWith('14') || self.version.startsWith('15')) || \
+         !has(self.users) || !self.users.exists(u, u.createRole)",
+        "spec.users[].createRole",
+        &["'true'"],
+        expected::CREATE_ROLE,
     )
 }
 

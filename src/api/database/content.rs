@@ -30,7 +30,7 @@ pub struct User {
     #[serde(default)]
     pub create_database: bool,
 
-    /// Whether the user may create other users. The default is false.
+    /// Whether the user may create other users, from PostgreSQL 16 on. The default is false.
     #[serde(default)]
     pub create_role: bool,
 

@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::tests::Server::{self, LetsPass, Same, SameUnescaped, Schema};
-use super::tests::{assert_refused, database, object};
+use super::tests::{GATE, assert_refused, database, object};
 use super::*;
 
 #[rstest]
@@ -36,6 +36,26 @@ fn a_wrong_user_is_named(
         accepted,
         &server,
     );
+}
+
+#[rstest]
+#[case("14")]
+#[case("15.8")]
+fn nobody_creates_users_where_that_makes_a_superuser(#[case] version: &str) {
+    let users = json!([{"name": "a", "createRole": true}]);
+    let accepted = "false below PostgreSQL 16";
+    let field = "spec.users[0].createRole";
+    assert_refused(
+        &object(json!({"version": version, "users": users})),
+        None,
+        field,
+        "true",
+        accepted,
+        &Same,
+    );
+    let later = object(json!({"version": "16", "users": users}));
+    assert_eq!(validate(&database(&later)).map(|_| ()), Ok(()));
+    assert_eq!(GATE.admit(&later, None), Ok(()));
 }
 
 #[rstest]

@@ -111,6 +111,48 @@ const LIBRARIES: [&str; 3] = [
     "shared_preload_libraries",
 ];
 
+/// Settings that are numbers, with which PostgreSQL does not start outside of these bounds, given what the operator sets besides; and why.
+pub(super) const BOUNDED: [(&str, u32, u32, &str); 5] = [
+    // Of all that follow and a few more, the server has 262143.
+    ("autovacuum_max_workers", 1, 20_000, PROCESSES),
+    ("autovacuum_worker_slots", 1, 20_000, PROCESSES),
+    ("max_connections", 9, 200_000, RESERVED),
+    (
+        "max_files_per_process",
+        100,
+        1_000_000,
+        "it needs some for itself",
+    ),
+    ("max_worker_processes", 0, 20_000, PROCESSES),
+];
+const PROCESSES: &str = "PostgreSQL has room for 262143 processes in all";
+/// `superuser_reserved_connections`, which have to be less than all.
+const RESERVED: &str = "8 are kept for superusers, and the operator is one";
+
+/// The least that there may be of WAL: two segments.
+const MIN_WAL: u64 = 32 * MIB;
+/// The least of `shared_buffers`.
+const MIN_BUFFERS: u64 = 128 * KIB;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// What is accepted of one of [`BOUNDED`], in words.
+pub(super) fn between(least: u32, most: u32, why: &str) -> String {
+    format!("a whole number from {least} to {most}, in digits: {why}")
+}
+
+/// What a number of [`BOUNDED`] looks like, in the language of CEL. Other ways to write it, as octal, say, PostgreSQL would read otherwise.
+pub(super) const DIGITS_PATTERN: &str = "^(0|[1-9][0-9]{0,8})$";
+
+/// What an instance has, by which some settings are judged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    /// The limit on its memory in bytes, if there is one.
+    pub memory: Option<u64>,
+    /// Whether it may use huge pages.
+    pub huge_pages: bool,
+}
+
 /// What [`is_name`] accepts, in words.
 pub(super) const NAME: &str = "a setting such as work_mem or pg_stat_statements.track: at most 63 of a-z, 0-9 and '_', in lower case, with dots between names";
 /// What is asked of a setting that [`is_owned`].
@@ -150,15 +192,73 @@ pub(super) fn is_value(text: &str) -> bool {
             .all(|b| matches!(b, b' '..=b'~') && !b"'\\".contains(&b))
 }
 
-/// What is asked of the value of this setting beyond that, if it is not met.
-pub(super) fn objection(name: &str, value: &str) -> Option<&'static str> {
-    let is_library = |library: &str| {
-        library
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_-$".contains(&b))
-            && !library.is_empty()
+/// What is asked of the value of this setting beyond that, if it is not met. Without it PostgreSQL would not start, and a primary is among the first to be
+/// started again.
+pub(super) fn objection(name: &str, value: &str, room: Room) -> Option<String> {
+    if let Some((_, least, most, why)) = BOUNDED.iter().find(|(bounded, ..)| *bounded == name) {
+        let fits = whole_number(value).is_some_and(|number| (*least..=*most).contains(&number));
+        return (!fits).then(|| between(*least, *most, why));
+    }
+    match name {
+        "min_wal_size" | "max_wal_size" => {
+            let fits = size(value, MIB).is_some_and(|bytes| bytes >= MIN_WAL);
+            (!fits).then(|| "a size such as 256MB, of two segments of WAL (32MB) at least".to_owned())
+        }
+        "shared_buffers" => {
+            let most = room.memory.filter(|_| !room.huge_pages);
+            let fits = size(value, 8 * KIB)
+                .is_some_and(|bytes| bytes >= MIN_BUFFERS && most.is_none_or(|most| bytes <= most));
+            let most = most.map_or_else(String::new, |most| {
+                format!(" and at most the memory of an instance, {}MB", most / MIB)
+            });
+            (!fits).then(|| format!("a size such as 256MB, at least 128kB{most}"))
+        }
+        "huge_pages" => {
+            let asks = ["on", "true", "yes", "1"].contains(&value.to_ascii_lowercase().as_str());
+            (asks && !room.huge_pages)
+                .then(|| "off or try where spec.resources.limits has no huge pages".to_owned())
+        }
+        name if LIBRARIES.contains(&name) => {
+            let mut libraries = value.split(',').map(str::trim);
+            let fits = value.is_empty() || libraries.all(is_library);
+            (!fits).then(|| LIBRARY_NAMES.to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn is_library(library: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"_-$".contains(&b);
+    !library.is_empty() && library.bytes().all(fits)
+}
+
+/// As [`DIGITS_PATTERN`] has it.
+fn whole_number(text: &str) -> Option<u32> {
+    let is_plain = text == "0" || text.len() <= 9 && !text.starts_with('0');
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain && digits)
+}
+
+/// A size as PostgreSQL reads it, in bytes: a bare number counts so many each.
+fn size(text: &str, bare: u64) -> Option<u64> {
+    let text = text.trim();
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let end = text.find(|c| !is_number(c)).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = match unit.trim() {
+        "" => bare,
+        "B" => 1,
+        "kB" => KIB,
+        "MB" => MIB,
+        "GB" => MIB << 10,
+        "TB" => MIB << 20,
+        _ => return None,
     };
-    let libraries = value.split(',').map(str::trim);
-    let refused = LIBRARIES.contains(&name) && !value.is_empty() && !libraries.into_iter().all(is_library);
-    refused.then_some(LIBRARY_NAMES)
+    let (whole, rest) = number.split_once('.').unwrap_or((number, ""));
+    let part = match rest.get(..1) {
+        // A tenth is exact enough.
+        Some(tenth) => unit / 10 * tenth.parse::<u64>().ok()?,
+        None => 0,
+    };
+    whole.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(part)
 }

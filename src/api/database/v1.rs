@@ -88,6 +88,7 @@ pub const DEFAULT_LAG: &str = "1Mi";
 )]
 #[x_kube(
     validation = cel::required_has_standbys(),
+    validation = cel::nobody_makes_himself_superuser(),
     validation = cel::request_fits_limit("cpu"),
     validation = cel::request_fits_limit("memory")
 )]
@@ -119,10 +120,10 @@ pub struct DatabaseSpec {
     #[serde(default)]
     pub storage: Storage,
 
-    /// Settings of PostgreSQL by name, in lower case, with their values as strings of at most 1000 characters: for example work_mem: "16MB". At most 100. The default is none. Those that the operator owns, such as listen_addresses, are refused.
+    /// Settings of PostgreSQL by name, in lower case, with their values as strings of at most 1000 characters: for example work_mem: "16MB". At most 100. The default is none. Those that the operator owns, such as listen_addresses, are refused, and so are values with which PostgreSQL would not start, such as a max_connections below 9.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "cel::parameters_schema")]
-    #[x_kube(validation = cel::parameters_are_free(), validation = cel::parameter_values())]
+    #[x_kube(validation = cel::parameters_are_free(), validation = cel::parameter_values(), validation = cel::parameters_are_bounded())]
     pub parameters: BTreeMap<String, String>,
 
     /// Whether a commit waits for a replica: "off" (never; in quotes, since YAML reads a bare off as false), preferred (while one streams) or required (always, so that no acknowledged commit is lost with any one instance). The default is preferred.

@@ -41,11 +41,16 @@ pub(super) mod expected {
     pub const GROUP: &str = "another of spec.users, the object's own name, or a role of PostgreSQL such as pg_monitor that leads to no files or programs";
     pub const STANDBYS: &str =
         "off or preferred where there is one instance only: nothing could confirm a commit";
+    pub const CREATE_ROLE: &str =
+        "false below PostgreSQL 16: who may create users there may make himself a superuser";
     pub const WITHIN_LIMIT: &str = "at most the limit, which is %s";
     pub const CERTIFICATE: &str = "left out where spec.tls.enabled is false";
     pub const TLS: &str = "false where spec.tls.enabled is false";
 }
 
+/// The first major version in which whoever may create roles cannot give himself those of PostgreSQL: `pg_execute_server_program` of them starts programs
+/// as the user of the system that is the superuser.
+const CREATE_ROLE_SINCE: u32 = 16;
 /// Names of what containers can be given.
 const RESOURCES: [&str; 5] = [
     "cpu",
@@ -74,9 +79,9 @@ pub fn validate(database: &Database) -> Result<ValidDatabase, Problems> {
     let instances = check_instances(&mut found, spec);
     let resources = check_resources(&mut found, spec);
     let storage = check_storage(&mut found, &spec.storage);
-    check_parameters(&mut found, &spec.parameters);
+    check_parameters(&mut found, &spec.parameters, &resources);
     let maximum_lag = check_lag(&mut found, &spec.maximum_lag_on_failover);
-    check_users(&mut found, &name, &spec.users);
+    check_users(&mut found, &name, &spec.users, major);
     let databases = check_databases(&mut found, &name, spec);
     check_tls(&mut found, &spec.tls);
     check_placement(&mut found, "spec.placement", &spec.placement);
@@ -247,7 +252,15 @@ fn check_lag(found: &mut Found, lag: &Quantity) -> u64 {
     size.unwrap_or_default()
 }
 
-fn check_parameters(found: &mut Found, parameters: &BTreeMap<String, String>) {
+fn check_parameters(found: &mut Found, parameters: &BTreeMap<String, String>, resources: &Resources) {
+    let limits = &resources.limits;
+    let is_huge = |(name, limit): (&String, &Quantity)| {
+        name.starts_with("hugepages-") && bytes(limit).is_some_and(|bytes| bytes > 0)
+    };
+    let room = parameters::Room {
+        memory: limits.get("memory").and_then(bytes),
+        huge_pages: limits.iter().any(is_huge),
+    };
     found.expect(
         parameters.len() <= MAX_PARAMETERS,
         "spec.parameters",
@@ -262,8 +275,8 @@ fn check_parameters(found: &mut Found, parameters: &BTreeMap<String, String>) {
         let field = format!("spec.parameters.{name}");
         found.expect(!parameters::is_owned(name), &field, value, parameters::LEFT_OUT);
         found.expect(parameters::is_value(value), &field, value, parameters::VALUE);
-        if let Some(expected) = parameters::objection(name, value) {
-            found.expect(false, &field, value, expected);
+        if let Some(expected) = parameters::objection(name, value, room) {
+            found.expect(false, &field, value, &expected);
         }
     }
 }
@@ -282,7 +295,7 @@ fn check_name<'a>(
     found.expect(taken.insert(name), field, name, &expected);
 }
 
-fn check_users(found: &mut Found, own: &str, users: &[User]) {
+fn check_users(found: &mut Found, own: &str, users: &[User], major: Option<u32>) {
     found.expect(
         users.len() <= MAX_USERS,
         "spec.users",
@@ -310,6 +323,12 @@ fn check_users(found: &mut Found, own: &str, users: &[User]) {
             let fits = (0..=MAX_CONNECTIONS).contains(&limit);
             found.expect(fits, &format!("{field}.connectionLimit"), limit, "0 to 262143");
         }
+        found.expect(
+            !user.create_role || major.is_none_or(|major| major >= CREATE_ROLE_SINCE),
+            &format!("{field}.createRole"),
+            user.create_role,
+            expected::CREATE_ROLE,
+        );
         let field = format!("{field}.memberOf");
         found.expect(
             user.member_of.len() <= MAX_MEMBER_OF,

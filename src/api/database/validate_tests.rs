@@ -345,6 +345,56 @@ fn libraries_are_names_and_no_paths() {
 }
 
 #[rstest]
+#[case::none_left_for_clients(json!({}), "max_connections", "8", "from 9 to 200000, in digits: 8 are kept", Same)]
+#[case::read_as_octal(json!({}), "max_connections", "0100", "from 9 to 200000", Same)]
+#[case::no_number(json!({}), "max_connections", "many", "from 9 to 200000", Same)]
+#[case::too_many(json!({}), "max_connections", "262143", "from 9 to 200000", Same)]
+#[case::more_than_a_number_holds(json!({}), "max_connections", "99999999999999999999", "from 9 to 200000", Same)]
+#[case::too_many_workers(json!({}), "max_worker_processes", "262143", "from 0 to 20000", Same)]
+#[case::no_worker(json!({}), "autovacuum_max_workers", "0", "from 1 to 20000", Same)]
+#[case::too_few_files(json!({}), "max_files_per_process", "25", "from 100 to", Same)]
+#[case::less_than_two_segments(json!({}), "min_wal_size", "31MB", "two segments", LetsPass)]
+#[case::less_than_two_segments_at_most(json!({}), "max_wal_size", "16", "two segments", LetsPass)]
+#[case::more_memory_than_there_is(json!({}), "shared_buffers", "1GB", "at most the memory of an instance, 512MB", LetsPass)]
+#[case::more_blocks_than_there_is_memory(json!({}), "shared_buffers", "65537", "at most the memory of an instance, 512MB", LetsPass)]
+#[case::more_memory_than_the_author_gives(
+    json!({"resources": {"limits": {"memory": "2Gi"}}}), "shared_buffers", "2.5 GB", "an instance, 2048MB", LetsPass
+)]
+#[case::hardly_any_memory(json!({}), "shared_buffers", "64kB", "at least 128kB", LetsPass)]
+#[case::no_size(json!({}), "shared_buffers", "banana", "a size such as 256MB", LetsPass)]
+#[case::huge_pages_that_there_are_not(json!({}), "huge_pages", "On", "off or try", LetsPass)]
+fn a_setting_with_which_postgresql_does_not_start_is_refused(
+    #[case] mut spec: Value,
+    #[case] name: &str,
+    #[case] value: &str,
+    #[case] accepted: &str,
+    #[case] server: Server,
+) {
+    spec["parameters"] = json!({name: value, "work_mem": "1MB"});
+    let field = format!("spec.parameters.{name}");
+    assert_refused(&object(spec), None, &field, value, accepted, &server);
+}
+
+#[rstest]
+#[case(json!({}), "max_connections", "9")]
+#[case(json!({}), "max_connections", "200000")]
+#[case(json!({}), "max_worker_processes", "0")]
+#[case(json!({}), "min_wal_size", "32MB")]
+#[case(json!({}), "max_wal_size", "0.1GB")]
+#[case(json!({}), "max_wal_size", "1024")]
+#[case(json!({}), "shared_buffers", "16384")]
+#[case(json!({}), "shared_buffers", "512MB")]
+#[case(json!({}), "huge_pages", "try")]
+#[case(json!({"resources": {"limits": {"hugepages-2Mi": "1Gi"}}}), "huge_pages", "on")]
+#[case(json!({"resources": {"limits": {"hugepages-2Mi": "1Gi"}}}), "shared_buffers", "1GB")]
+fn a_setting_with_which_it_starts_is_taken(#[case] mut spec: Value, #[case] name: &str, #[case] value: &str) {
+    spec["parameters"] = json!({name: value});
+    let object = object(spec);
+    assert_eq!(validate(&database(&object)).map(|_| ()), Ok(()));
+    assert_eq!(GATE.admit(&object, None), Ok(()));
+}
+
+#[rstest]
 #[case::major(json!({"version": "16.4"}), json!({"version": "17"}), "version", "17", "of major version 16 as before")]
 #[case::older(json!({"version": "16"}), json!({"version": "15"}), "version", "15", "not supported yet")]
 #[case::smaller(json!({"storage": {"size": "10Gi"}}), json!({"storage": {"size": "9.5Gi"}}), "storage.size", "9.5Gi", "at least 10Gi as before")]

@@ -3,8 +3,9 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
-use super::verdict::{CERTIFICATE_REFUSED, CONTENT_INCOMPLETE};
+use super::verdict::{CERTIFICATE_REFUSED, COMMITS_WAIT, CONTENT_INCOMPLETE};
 use super::volumes;
+use crate::api::database::agent::Lsn;
 use crate::api::database::v1::DatabaseStatus;
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
@@ -12,7 +13,7 @@ use crate::runtime::conditions::READY;
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
-const BAD: [&str; 17] = [
+const BAD: [&str; 18] = [
     "InvalidSpec",
     "NameTaken",
     "Rejected",
@@ -25,6 +26,7 @@ const BAD: [&str; 17] = [
     "PrimaryNotRunning",
     "PrimaryNotReady",
     "NoWrites",
+    COMMITS_WAIT,
     "ReplicasNotStreaming",
     "InstancesUnreachable",
     "InstancesNotReady",
@@ -52,8 +54,12 @@ const NEWS_BY_MESSAGE: [&str; 8] = [
     volumes::NOT_GROWN,
 ];
 
-/// The Events for what is new in `after`.
-pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Vec<Announcement> {
+/// The Events for what is new in `after`. `missing` is the part of the last primary's log that the present one lacked.
+pub fn announcements(
+    before: Option<&DatabaseStatus>,
+    after: &DatabaseStatus,
+    missing: Option<(Lsn, Lsn)>,
+) -> Vec<Announcement> {
     let conditions = before
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
@@ -64,13 +70,17 @@ pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) ->
         .iter()
         .filter(|condition| is_news(conditions, condition, &NEWS_BY_MESSAGE));
     let mut announcements: Vec<_> = news.filter_map(|condition| announce(condition, begins)).collect();
-    announcements.extend(elected(before, after));
+    announcements.extend(elected(before, after, missing));
     announcements.extend(paused(before, after));
     announcements
 }
 
 /// Another instance takes writes than before.
-fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<Announcement> {
+fn elected(
+    before: Option<&DatabaseStatus>,
+    after: &DatabaseStatus,
+    missing: Option<(Lsn, Lsn)>,
+) -> Option<Announcement> {
     let primary = after.primary.as_ref()?;
     let earlier = before.and_then(|status| status.primary.as_ref());
     if earlier == Some(primary) {
@@ -84,8 +94,17 @@ fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<An
         Some(earlier) => format!("{primary} is the primary{timeline}, after {earlier}"),
         None => format!("{primary} is the primary{timeline}"),
     };
+    let (type_, note) = match missing {
+        Some((from, to)) => (
+            EventType::Warning,
+            format!(
+                "{note}, whose log from {from} to {to} it lacks: commits in it may have been acknowledged, and are lost"
+            ),
+        ),
+        None => (EventType::Normal, note),
+    };
     Some(Announcement {
-        type_: EventType::Normal,
+        type_,
         reason: "PrimaryElected".to_owned(),
         action: "Elect",
         note,
@@ -161,8 +180,26 @@ mod tests {
     }
 
     fn told(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Vec<(EventType, String)> {
-        let announcements = announcements(before, after).into_iter();
+        let announcements = announcements(before, after, None).into_iter();
         announcements.map(|event| (event.type_, event.reason)).collect()
+    }
+
+    #[test]
+    fn what_a_new_primary_lacks_is_named() {
+        let well = status("Running", Some("a-0"), &[]);
+        let again = status("Running", Some("a-1"), &[]);
+        let missing = Some((Lsn(0x300_0000), Lsn(0x300_0158)));
+        let [event] = &announcements(Some(&well), &again, missing)[..] else {
+            panic!("not one Event")
+        };
+        assert_eq!(event.type_, EventType::Warning);
+        assert!(
+            event
+                .note
+                .contains("after a-0, whose log from 0/3000000 to 0/3000158 it lacks"),
+            "{}",
+            event.note
+        );
     }
 
     #[test]

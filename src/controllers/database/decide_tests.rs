@@ -16,6 +16,7 @@ fn seen(
         stateful_set: observed.stateful_sets.first().cloned(),
         lease,
         settings: None,
+        required: false,
     };
     let live = ground.live(&[], &[], true);
     decide(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Deserialize;
 
-use crate::api::database::agent::RECORD;
+use crate::api::database::agent::{Lsn, RECORD};
 
 /// Who holds the Lease, and what the operator wants to know of the record beside it. What instances write with every renewal is not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,12 @@ pub struct Held {
     pub timeline: Option<i64>,
     /// The instances that may take over, or that a commit may have waited for.
     pub named: BTreeSet<String>,
+    /// What commits wait for. There are several while that is being changed.
+    pub quorums: Vec<Quorum>,
+    /// Whether commits may have been acknowledged that no replica has.
+    pub asynchronous: bool,
+    /// The part of the last primary's log that the present one lacked when it took over.
+    pub missing: Option<(Lsn, Lsn)>,
 }
 
 /// Part of what instances keep in the annotation.
@@ -31,13 +37,18 @@ struct Record {
     timeline: u32,
     members: BTreeSet<String>,
     quorums: Vec<Quorum>,
+    asynchronous: bool,
+    missing: Option<(Lsn, Lsn)>,
 }
 
 /// What commits wait for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-struct Quorum {
-    standbys: BTreeSet<String>,
+pub struct Quorum {
+    /// The names of replicas.
+    pub standbys: BTreeSet<String>,
+    /// How many of them.
+    pub need: usize,
 }
 
 impl Held {
@@ -55,8 +66,10 @@ impl Held {
             timeline,
             mut members,
             quorums,
+            asynchronous,
+            missing,
         } = record.unwrap_or_default();
-        members.extend(quorums.into_iter().flat_map(|quorum| quorum.standbys));
+        members.extend(quorums.iter().flat_map(|quorum| quorum.standbys.clone()));
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
         Self {
             holder: holder.filter(|holder| !holder.is_empty()),
@@ -64,6 +77,9 @@ impl Held {
             system_identifier,
             timeline: (timeline > 0).then_some(i64::from(timeline)),
             named: members,
+            quorums,
+            asynchronous,
+            missing,
         }
     }
 
@@ -87,7 +103,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::database::agent::Lsn;
     use crate::instance::postgres::record::{Quorum, Record as Written};
 
     fn names(names: &[&str]) -> BTreeSet<String> {
@@ -122,6 +137,11 @@ mod tests {
             (Some("7"), Some(3))
         );
         assert_eq!(held.named, names(&["orders-0", "orders-1", "orders-2"]));
+        let waited_for = super::Quorum {
+            standbys: names(&["orders-2"]),
+            need: 1,
+        };
+        assert_eq!((held.quorums, held.asynchronous), (vec![waited_for], false));
         // Released in order.
         assert_eq!(Held::of(&lease("", json!(written))).leader(), None);
         assert_eq!(Held::of(&lease("uid", json!("nonsense"))).leader(), None);

@@ -1,5 +1,6 @@
 //! What there is of a database after the writes. Pure.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -10,7 +11,7 @@ use kube::ResourceExt;
 use super::desired::pod::SHAPE;
 use super::error::Error;
 use super::instances::Asked;
-use super::lease::Held;
+use super::lease::{Held, Quorum};
 use super::volumes::{self, Volumes};
 use crate::api::database::agent::{Report, Role};
 use crate::controllers::common::pod::is_ready;
@@ -30,6 +31,8 @@ pub struct Live<'a> {
     pub asks: bool,
     /// The hash of the settings that instances should go by.
     pub settings: Option<&'a str>,
+    /// Whether these have every commit wait for a replica, always.
+    pub required: bool,
     /// What has become of the volumes.
     pub volumes: &'a Volumes,
     /// What kept a child from being written.
@@ -45,6 +48,8 @@ pub struct Ground {
     pub lease: Held,
     /// The hash of the settings.
     pub settings: Option<String>,
+    /// Whether they have every commit wait for a replica, always.
+    pub required: bool,
 }
 
 impl Ground {
@@ -57,6 +62,7 @@ impl Ground {
             asked,
             asks,
             settings: self.settings.as_deref(),
+            required: self.required,
             volumes: &volumes::UNKNOWN,
             failure: None,
         }
@@ -83,6 +89,29 @@ impl<'a> Live<'a> {
             report.role == Role::Primary && Some(&report.identity) == self.lease.holder.as_ref()
         };
         answer.as_ref().ok().filter(is_holder)
+    }
+
+    /// For whom commits wait in vain: whatever goes by now is in the Lease, and by none of that a commit comes to an end with those that stream. The primary's
+    /// own writes tell nothing of it, since they wait for nobody.
+    pub fn missed(&self, primary: &Report) -> Option<BTreeSet<&'a str>> {
+        let Held {
+            quorums,
+            asynchronous,
+            ..
+        } = self.lease;
+        // Where commits need not wait they stop it after a moment, and the Lease says that before.
+        if quorums.is_empty() || *asynchronous && !self.required {
+            return None;
+        }
+        let is_missed = |quorum: &Quorum| {
+            let standbys = quorum.standbys.iter();
+            standbys.filter(|name| primary.streams_to(name)).count() < quorum.need.max(1)
+        };
+        let all = quorums.iter().flat_map(|quorum| &quorum.standbys);
+        quorums
+            .iter()
+            .all(is_missed)
+            .then(|| all.map(String::as_str).collect())
     }
 
     /// The pod of that name.

@@ -261,7 +261,7 @@ impl DatabaseReconciler {
         tell(
             database,
             context,
-            announcements(database.status.as_ref(), &status),
+            announcements(database.status.as_ref(), &status, seen.live.lease.missing),
         )
         .await;
         let (amiss, well) = AGAIN;

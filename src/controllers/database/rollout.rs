@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::desired::names;
+use super::handover;
 use super::live::{Live, has_shape};
 use super::step::{Course, Step};
 use super::verdict;
@@ -169,7 +170,10 @@ fn course(
     };
     // With less than before, it goes first, whatever its pod is like: until then replicas hold on to what it has, however often they are started again.
     if primary.lowered && wanted.instances > 1 {
-        return Course::Take(own.start_again());
+        return match handover::too_far(primary) {
+            Some(what) => Course::Wait(what),
+            None => Course::Take(own.start_again()),
+        };
     }
     if let Some(replica) = replica {
         let waited_for = |standby: &Standby| standby.synchronous && excused.contains(&standby.name);
@@ -184,21 +188,14 @@ fn course(
     if wanted.instances == 1 {
         return Course::Take(own.step());
     }
-    let mut standbys: Vec<_> = primary
-        .standbys
-        .iter()
-        .filter(|standby| standby.streams())
-        .filter(|standby| instances.iter().any(|instance| instance.name == standby.name))
-        .collect();
-    // What commits wait for has the most.
-    standbys.sort_by_key(|standby| (!standby.synchronous, standby.name.clone()));
-    match standbys.first() {
-        Some(standby) => Course::Take(Step::HandOver {
+    let is_there = |name: &str| instances.iter().any(|instance| instance.name == name);
+    match handover::successor(primary, is_there) {
+        Ok(to) => Course::Take(Step::HandOver {
             from: leader.to_owned(),
-            to: standby.name.clone(),
+            to,
             why: own.why(),
         }),
-        None => Course::Wait("a replica that can take over".to_owned()),
+        Err(what) => Course::Wait(what),
     }
 }
 

@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::database::agent::Role;
+use crate::api::database::agent::{Lsn, Role};
 use crate::controllers::database::scene::{Scene, pod, standby};
 use crate::controllers::database::testing::at;
 
@@ -224,6 +224,25 @@ fn whoever_commits_wait_for_takes_over() {
         scene.report(0).standbys[1].synchronous = true;
     });
     assert_eq!(next(&scene), is("hand over", "orders-0 orders-2"));
+}
+
+#[test]
+fn the_primary_is_not_stopped_while_it_would_wait_for_a_replica_that_is_far_behind() {
+    let mut scene = Scene::well().change(|scene| {
+        pends(scene, &[0]);
+        scene.report(0).standbys[1].flushed = Some(Lsn(0));
+    });
+    let (what, why) = next(&scene);
+    assert_eq!(what, "wait");
+    assert!(why.starts_with("orders-2 to be at most 16777216 bytes"), "{why}");
+    scene.report(0).lowered = true;
+    assert_eq!(next(&scene).0, "wait");
+
+    scene.report(0).standbys[1].flushed = Some(Lsn(0x300_0000));
+    assert_eq!(next(&scene), is("restart", "orders-0"));
+    scene.report(0).lowered = false;
+    scene.report(0).standbys[0].flushed = Some(Lsn(0x280_0000));
+    assert_eq!(next(&scene), is("hand over", "orders-0 orders-2"), "it has more");
 }
 
 #[test]

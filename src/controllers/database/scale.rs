@@ -5,6 +5,7 @@
 //! the same, the StatefulSet shrinks. So no commit is ever where only those have it that go.
 
 use super::desired::names;
+use super::handover::{self, NEAR};
 use super::live::Live;
 use super::step::{Course, Step};
 use super::verdict;
@@ -79,26 +80,25 @@ fn course(wanted: i32, leaving: &[String], live: &Live<'_>) -> Course {
         return Course::Wait(format!("the primary to take writes: {}", available.message));
     };
     let leader = live.lease.leader().unwrap_or_default();
-    let mut stay = live.names().filter(|name| !leaving.contains(name));
+    let stay = live.names().filter(|name| !leaving.contains(name));
     if leaving.iter().any(|name| name == leader) {
-        return match stay.find(|name| primary.streams_to(name)) {
-            Some(to) => Course::Take(Step::HandOver {
+        let stay: Vec<String> = stay.collect();
+        return match handover::successor(primary, |name| stay.iter().any(|other| other == name)) {
+            Ok(to) => Course::Take(Step::HandOver {
                 from: leader.to_owned(),
                 to,
                 why: format!("the database is to have {wanted} instances"),
             }),
-            None => Course::Wait(format!(
-                "an instance that stays to stream, so that it can take over from {leader}"
-            )),
+            Err(what) => Course::Wait(format!("{what}, since {leader} is to go")),
         };
     }
     let others = usize::try_from(wanted).unwrap_or_default().saturating_sub(1);
     let there = stay
-        .filter(|name| name != leader && primary.streams_to(name))
+        .filter(|name| name != leader && handover::has_near(primary, name))
         .count();
     if there < others {
         return Course::Wait(format!(
-            "every replica that stays to stream: {there} of {others} do"
+            "every replica that stays to stream, and to be at most {NEAR} bytes of WAL behind: {there} of {others} are"
         ));
     }
     Course::Done
@@ -110,6 +110,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::database::agent::Lsn;
     use crate::controllers::database::scene::Scene;
 
     /// Three instances, of which the spec asks for fewer; orders-0 leads.
@@ -188,7 +189,8 @@ mod tests {
     #[rstest]
     #[case::no_primary(|scene: &mut Scene| scene.lease.holder = None)]
     #[case::no_writes(|scene: &mut Scene| scene.report(0).wrote_ms = None)]
-    #[case::one_that_stays_is_behind(|scene: &mut Scene| drop(scene.report(0).standbys.remove(0)))]
+    #[case::one_that_stays_does_not_stream(|scene: &mut Scene| drop(scene.report(0).standbys.remove(0)))]
+    #[case::one_that_stays_is_behind(|scene: &mut Scene| scene.report(0).standbys[0].flushed = Some(Lsn(0x1FF_FFFF)))]
     #[case::nobody_is_asked(|scene: &mut Scene| (scene.asks, scene.asked) = (false, Vec::new()))]
     fn nobody_goes_before_those_who_stay_have_everything(#[case] change: fn(&mut Scene)) {
         let named = scaled(2, |scene| {

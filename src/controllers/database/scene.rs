@@ -19,7 +19,7 @@ use super::status::{Seen, compute};
 use super::testing::{at, children, database, decided, owner_of, valid};
 use super::volumes::Volumes;
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, Standby, State as Doing};
-use crate::api::database::v1::{Database, DatabaseStatus};
+use crate::api::database::v1::{Database, DatabaseStatus, Synchronous};
 use crate::api::database::{ValidDatabase, validate};
 
 /// Three instances, of which orders-0 leads.
@@ -72,6 +72,8 @@ pub fn standby(name: &str, state: &str) -> Standby {
     Standby {
         name: name.into(),
         state: state.into(),
+        flushed: Some(Lsn(0x300_0000)),
+        replayed: Some(Lsn(0x300_0000)),
         ..Standby::default()
     }
 }
@@ -125,6 +127,9 @@ impl Scene {
                 system_identifier: Some("7".into()),
                 timeline: Some(2),
                 named: (0..3).map(|i| format!("orders-{i}")).collect(),
+                quorums: Vec::new(),
+                missing: None,
+                asynchronous: true,
             },
             asked: (0..3).map(asked).collect(),
             asks: true,
@@ -207,6 +212,7 @@ impl Scene {
             asked: &self.asked,
             asks: self.asks,
             settings: Some("hash"),
+            required: self.database.spec.synchronous == Synchronous::Required,
             volumes: &self.volumes,
             failure: self.failure.as_ref(),
         })

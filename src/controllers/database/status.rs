@@ -9,6 +9,7 @@ use kube::ResourceExt;
 
 use super::decide::Intent;
 use super::desired::names;
+use super::lag::coarse;
 use super::live::Live;
 use super::verdict::{self, IS_PAUSED, PAUSED, UNSUPPORTED, Verdict};
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
@@ -16,7 +17,7 @@ use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, WritePa
 use crate::controllers::common::pod::is_ready;
 use crate::runtime::conditions::{Conditions, READY, State};
 
-/// The primary says that a write of its own was committed less than 10 s ago.
+/// The primary says that a write of its own was committed less than 10 s ago, and those of clients need wait for nobody who does not stream.
 pub const AVAILABLE: &str = "Available";
 /// Every wanted replica streams.
 pub const REPLICATION_HEALTHY: &str = "ReplicationHealthy";
@@ -33,8 +34,6 @@ pub const DELETING: &str = "Deleting";
 
 /// Of [`CONFIGURATION_APPLIED`]: nothing of the spec can be brought about.
 const BLOCKING: [&str; 5] = ["InvalidSpec", "NameTaken", "Rejected", "Blocked", "Refused"];
-/// A replica that is less behind than this is not behind: as much is on its way while all is well. Bytes.
-const NO_LAG: u64 = 1 << 20;
 
 /// What a status is computed from.
 #[derive(Clone, Copy, Debug)]
@@ -315,20 +314,13 @@ fn instance(live: &Live<'_>, pod: &Pod) -> InstanceStatus {
     }
 }
 
-/// How far a replica's replay is behind, in bytes: none while it is less than [`NO_LAG`], rounded up to a power of two from there. Exact numbers would
-/// differ each time that somebody asks, and be written each time.
+/// How far a replica's replay is behind, in bytes, as [`coarse`] as it is told.
 fn lag(primary: Option<&Report>, replica: &Report) -> Option<i64> {
     if replica.role != Role::Replica {
         return None;
     }
     let (ahead, replayed): (Lsn, Lsn) = (primary?.received?, replica.replayed?);
-    let behind = ahead.ahead_of(replayed);
-    let coarse = if behind < NO_LAG {
-        0
-    } else {
-        behind.checked_next_power_of_two().unwrap_or(behind)
-    };
-    i64::try_from(coarse).ok()
+    i64::try_from(coarse(ahead.ahead_of(replayed))).ok()
 }
 
 #[cfg(test)]

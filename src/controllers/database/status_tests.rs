@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::database::agent::State as Doing;
 use crate::controllers::database::error::Error;
-use crate::controllers::database::lease::Held;
+use crate::controllers::database::lease::{Held, Quorum};
 use crate::controllers::database::scene::{Scene, pod};
 use crate::controllers::database::testing::{at, valid};
 use crate::runtime::apply::ApplyError;
@@ -75,6 +75,63 @@ fn it_is_available_only_if_the_primary_says_that_it_has_just_written(
     let ready = scene.is(READY).0;
     assert!(ready == status || ready == "False", "{ready}");
     assert_eq!(scene.status().error.is_none(), ready == "True");
+}
+
+fn waits_for(standbys: &[&str]) -> Quorum {
+    Quorum {
+        standbys: standbys.iter().map(|&name| name.to_owned()).collect(),
+        need: 1,
+    }
+}
+
+#[rstest]
+#[case::they_stream("required", |_: &mut Scene| {}, "True")]
+#[case::one_streams("required", |scene: &mut Scene| drop(scene.report(0).standbys.remove(0)), "True")]
+#[case::none_streams("required", |scene: &mut Scene| scene.report(0).standbys.clear(), "False")]
+#[case::they_catch_up("required", |scene: &mut Scene| {
+    scene.report(0).standbys.iter_mut().for_each(|standby| standby.state = "catchup".into());
+}, "False")]
+#[case::none_ever_did("required", |scene: &mut Scene| {
+    scene.report(0).standbys.clear();
+    scene.lease.asynchronous = true;
+}, "False")]
+#[case::by_another_rule_that_may_go_already("required", |scene: &mut Scene| {
+    scene.report(0).standbys.remove(0);
+    scene.lease.quorums = vec![waits_for(&["orders-1"]), waits_for(&["orders-2"])];
+}, "True")]
+#[case::not_yet("preferred", |scene: &mut Scene| scene.report(0).standbys.clear(), "False")]
+#[case::no_more("preferred", |scene: &mut Scene| {
+    scene.report(0).standbys.clear();
+    scene.lease.asynchronous = true;
+}, "True")]
+#[case::for_nobody("off", |scene: &mut Scene| {
+    scene.report(0).standbys.clear();
+    scene.lease.quorums.clear();
+}, "True")]
+fn writes_are_not_taken_while_no_commit_comes_to_an_end(
+    #[case] synchronous: &str,
+    #[case] change: fn(&mut Scene),
+    #[case] status: &str,
+) {
+    let scene = Scene::of(json!({"synchronous": synchronous})).change(|scene| {
+        scene.lease.quorums = vec![waits_for(&["orders-1", "orders-2"])];
+        scene.lease.asynchronous = false;
+        change(scene);
+    });
+    let reason = if status == "True" {
+        "Available"
+    } else {
+        "CommitsWait"
+    };
+    assert_eq!(scene.is(AVAILABLE), is(status, reason));
+    if status == "False" {
+        let (_, _, message) = scene.said(AVAILABLE);
+        assert!(
+            message.contains("too few stream of orders-1, orders-2"),
+            "{message}"
+        );
+        assert_ne!(scene.is(READY).0, "True");
+    }
 }
 
 #[rstest]

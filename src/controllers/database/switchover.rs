@@ -2,6 +2,7 @@
 
 use kube::ResourceExt;
 
+use super::handover::{self, NEAR};
 use super::live::Live;
 use super::step::Step;
 use crate::api::database::SWITCH_OVER_TO;
@@ -37,6 +38,16 @@ pub fn wish(database: &Database, live: &Live<'_>) -> Option<Wish> {
         };
         return refused(format!("it must be {accepted}"));
     }
+    let mut standbys = primary.standbys.iter().filter(|standby| standby.name == *to);
+    let far = standbys.find(|standby| !handover::is_near(primary, standby));
+    let far = far.map(|standby| (to.as_str(), handover::behind(primary, standby)));
+    let far = far.or_else(|| handover::straggler(primary).map(|(name, behind)| (name, Some(behind))));
+    if let Some((name, behind)) = far {
+        let behind = behind.map_or_else(|| "an unknown number of".to_owned(), |behind| behind.to_string());
+        return refused(format!(
+            "{name} is {behind} bytes of WAL behind, and the primary would wait for it; try again when it is at most {NEAR} behind"
+        ));
+    }
     Some(Wish::Take(Step::HandOver {
         from: leader.to_owned(),
         to: to.clone(),
@@ -49,6 +60,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::api::database::agent::Lsn;
     use crate::controllers::database::scene::Scene;
 
     fn wished(to: &str, change: fn(&mut Scene)) -> Option<Wish> {
@@ -78,6 +90,10 @@ mod tests {
     #[case::nobody("orders-9", |_: &mut Scene| {}, "it must be a replica that streams: orders-1 or orders-2")]
     #[case::behind("orders-2", |scene: &mut Scene| drop(scene.report(0).standbys.pop()), "streams: orders-1")]
     #[case::all_behind("orders-2", |scene: &mut Scene| scene.report(0).standbys.clear(), "none does at present")]
+    #[case::far("orders-2", |scene: &mut Scene| scene.report(0).standbys[1].flushed = Some(Lsn(0)),
+        "orders-2 is 50331648 bytes of WAL behind, and the primary would wait for it; try again when it is at most 16777216 behind")]
+    #[case::another_is_far("orders-2", |scene: &mut Scene| scene.report(0).standbys[0].flushed = Some(Lsn(0)), "orders-1 is 50331648 bytes")]
+    #[case::nobody_knows_how_far("orders-2", |scene: &mut Scene| scene.report(0).standbys[1].flushed = None, "an unknown number of bytes")]
     #[case::no_primary("orders-2", |scene: &mut Scene| scene.lease.holder = None, "no instance is the primary")]
     fn a_wish_that_cannot_be_is_refused_with_what_could(
         #[case] to: &str,

@@ -30,6 +30,8 @@ pub const ROLLING_OUT: &str = "RollingOut";
 /// What the spec asks for is not done yet by this version.
 pub const UNSUPPORTED: &str = "Unsupported";
 
+/// The primary writes, and no commit of a client comes to an end.
+pub const COMMITS_WAIT: &str = "CommitsWait";
 /// The certificate that the author names is not shown.
 pub const CERTIFICATE_REFUSED: &str = "CertificateRefused";
 /// A user, a database or an extension is not there.
@@ -54,7 +56,7 @@ fn verdict(state: State, reason: &'static str, message: impl Into<String>) -> Ve
     }
 }
 
-/// Whether writes are taken: the primary has committed one of its own just now.
+/// Whether writes are taken: the primary has committed one of its own just now, and those of clients wait for nobody who does not stream.
 pub fn available(live: &Live<'_>) -> Verdict {
     let Some(leader) = live.lease.leader() else {
         let message = match first_trouble(live) {
@@ -87,9 +89,19 @@ pub fn available(live: &Live<'_>) -> Verdict {
             let message = format!("{leader} is to be the primary: {}", doing(report));
             verdict(State::False, "Promoting", message)
         }
-        Ok(report) if report.wrote_ms.is_some_and(|ago| ago < WRITE_MS) => {
-            verdict(State::True, "Available", format!("{leader} takes writes"))
-        }
+        Ok(report) if report.wrote_ms.is_some_and(|ago| ago < WRITE_MS) => match live.missed(report) {
+            None => verdict(State::True, "Available", format!("{leader} takes writes")),
+            Some(missed) => {
+                let missed: Vec<_> = missed.into_iter().collect();
+                let trouble = missed.iter().find_map(|name| trouble(live, live.pod(name)?));
+                let trouble = trouble.map(|trouble| format!("; {trouble}")).unwrap_or_default();
+                let message = format!(
+                    "{leader} is the primary, and no commit is acknowledged before a replica has it: too few stream of {}{trouble}",
+                    missed.join(", ")
+                );
+                verdict(State::False, COMMITS_WAIT, message)
+            }
+        },
         Ok(report) => {
             let message = format!(
                 "the primary, {leader}, has not committed a write for 10 s: {}",

@@ -13,12 +13,13 @@ use super::Settings;
 use super::announce::Announcement;
 use super::certificates::{self, INSTANCE};
 use super::desired::secrets::{self, Randomness, password_in};
+use super::desired::settings::read;
 use super::desired::{Decided, Owner, Resources, Secrets, build, build_secrets, names};
 use super::error::Error;
 use super::lease::Held;
 use super::live::Ground;
 use super::observe::{Observed, named};
-use crate::api::database::agent::{SETTINGS, settings_hash};
+use crate::api::database::agent::{SETTINGS, Synchronous, settings_hash};
 use crate::api::database::v1::Database;
 use crate::controllers::common::announce::workload_written;
 use crate::controllers::common::mark::mark;
@@ -68,10 +69,12 @@ impl Applied {
 
     /// What it is judged by.
     pub fn ground(&self) -> Ground {
+        let told = self.settings.as_deref().and_then(read);
         Ground {
             stateful_set: self.stateful_set.clone(),
             lease: self.lease.as_deref().map(Held::of).unwrap_or_default(),
             settings: self.settings_hash(),
+            required: told.is_some_and(|told| told.synchronous == Synchronous::Required),
         }
     }
 }

@@ -10,8 +10,6 @@ use crate::api::database::agent::{Member, REPLICATION_USER, Settings};
 
 /// The map of `pg_ident.conf`.
 const MAP: &str = "roadstead";
-/// How much of the write-ahead log stays for replicas that were away, where the author says nothing of it.
-const WAL_KEPT: &str = "512MB";
 
 /// PostgreSQL's files of configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +65,6 @@ fn postgresql_conf(
 ) -> String {
     let mut lines = vec!["# Written by roadstead; changes are lost.".to_owned()];
     let mut set = |name: &str, value: &str| lines.push(format!("{name} = {}", quote(value)));
-    set("wal_keep_size", WAL_KEPT);
     for (name, value) in &settings.parameters {
         if is_name(name) {
             set(name, value);

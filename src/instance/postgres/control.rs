@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::floors::Floors;
 use super::protocol::Stored;
+use crate::api::database::agent::Lsn;
 
 /// Reads what `pg_controldata` prints in English, and says besides; what is wrong if it is not to be trusted.
 ///
@@ -29,6 +30,11 @@ pub(super) fn parse(output: &str, said: &str, standby: bool) -> Result<Stored, S
         text.parse::<u32>()
             .map_err(|_| format!("pg_controldata says '{text}' of '{name}'"))
     };
+    let position = |name: &str| {
+        let text = value(name)?;
+        text.parse::<Lsn>()
+            .map_err(|error| format!("pg_controldata, of '{name}': {error}"))
+    };
     let checkpoint = number("Latest checkpoint's TimeLineID")?;
     let recovered = number("Min recovery ending loc's timeline")?;
     let state = value("Database cluster state")?;
@@ -37,6 +43,7 @@ pub(super) fn parse(output: &str, said: &str, standby: bool) -> Result<Stored, S
         timeline: checkpoint.max(recovered),
         standby,
         clean: ["shut down", "shut down in recovery"].contains(&state),
+        end: position("Latest checkpoint location")?.max(position("Minimum recovery ending location")?),
         floors: Floors::parse(&values),
     })
 }
@@ -53,8 +60,10 @@ mod tests {
              Database system identifier:           7710919500921388835\n\
              Database cluster state:               {state}\n\
              pg_control last modified:             Sun Nov 22 09:05:52 2026\n\
+             Latest checkpoint location:           0/3000028\n\
              Latest checkpoint's TimeLineID:       {checkpoint}\n\
              Latest checkpoint's oldestCommitTsXid:0\n\
+             Minimum recovery ending location:     {recovered}/1000\n\
              Min recovery ending loc's timeline:   {recovered}\n"
         )
     }
@@ -80,6 +89,11 @@ mod tests {
                 timeline,
                 standby: true,
                 clean,
+                end: Lsn(if recovered > 0 {
+                    u64::from(recovered) << 32 | 0x1000
+                } else {
+                    0x300_0028
+                }),
                 floors: Floors::default(),
             }
         );

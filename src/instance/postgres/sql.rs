@@ -33,7 +33,8 @@ const SELF: &str = "SELECT r, \
     current_setting('primary_conninfo'), \
     coalesce((SELECT status = 'streaming' FROM pg_stat_get_wal_receiver()), false), \
     current_setting('synchronous_standby_names'), \
-    (SELECT timeline_id FROM pg_control_checkpoint()) \
+    (SELECT timeline_id FROM pg_control_checkpoint()), \
+    (SELECT redo_lsn FROM pg_control_checkpoint()) \
     FROM pg_is_in_recovery() AS r";
 /// A row for each that streams from it.
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
@@ -190,6 +191,7 @@ fn running(answers: &[Rows], members: &[Member]) -> Option<Running> {
         standbys: standbys.iter().filter_map(|row| standby(row)).collect(),
         quorum: parse_standby_names(text(7)?),
         checkpoint: text(8)?.parse().ok()?,
+        redo: lsn(text(9)).unwrap_or_default(),
     })
 }
 

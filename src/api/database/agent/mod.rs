@@ -208,6 +208,8 @@ pub struct Report {
     pub checkpoint: Option<u32>,
     /// How far its data goes, applied or not: what it has flushed as a primary, or received and flushed as a replica.
     pub received: Option<Lsn>,
+    /// The same, and while PostgreSQL is stopped how far its data goes at least.
+    pub end: Option<Lsn>,
     /// How far it has applied that.
     pub replayed: Option<Lsn>,
     /// Whether it is a replica that the primary sends to.

@@ -94,7 +94,9 @@ fn by_size(memory: Option<u64>, volume: u64) -> BTreeMap<String, String> {
         ("max_connections", "100".to_owned()),
         // WAL between two checkpoints. A small volume must have room for data too.
         ("max_wal_size", size((volume / 8).clamp(80 * MIB, GIB))),
-        // A replica that is gone for long costs a new copy, and not the volume of its primary.
+        // WAL before that, for replicas that were away: they use no slots. One that is gone for longer costs a new copy, and not the volume of its primary.
+        ("wal_keep_size", size((volume / 8).clamp(32 * MIB, GIB / 2))),
+        // The same for slots that somebody else makes.
         ("max_slot_wal_keep_size", size((volume / 5).max(80 * MIB))),
     ];
     if let Some(memory) = memory {
@@ -124,18 +126,20 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
+    use crate::controllers::database::testing::{database, decided, valid};
 
     #[rstest]
-    #[case::smallest(Some(128 * MIB), 256 * MIB, ["32MB", "96MB", "8MB", "80MB", "80MB"])]
-    #[case::small(Some(512 * MIB), 10 * GIB, ["128MB", "384MB", "32MB", "1024MB", "2048MB"])]
-    #[case::odd(Some(1_000_000_000), 10 * GIB, ["244140kB", "732421kB", "61035kB", "1024MB", "2048MB"])]
-    #[case::huge(Some(256 * GIB), 1024 * GIB, ["65536MB", "196608MB", "1024MB", "1024MB", "209715kB"])]
+    #[case::smallest(Some(128 * MIB), 256 * MIB, ["32MB", "96MB", "8MB", "80MB", "32MB", "80MB"])]
+    #[case::small(Some(512 * MIB), 10 * GIB, ["128MB", "384MB", "32MB", "1024MB", "512MB", "2048MB"])]
+    #[case::odd(Some(1_000_000_000), 10 * GIB, ["244140kB", "732421kB", "61035kB", "1024MB", "512MB", "2048MB"])]
+    #[case::huge(Some(256 * GIB), 1024 * GIB, ["65536MB", "196608MB", "1024MB", "1024MB", "512MB", "209715kB"])]
     fn memory_and_disk_are_used_and_not_overdrawn(
         #[case] memory: Option<u64>,
         #[case] volume: u64,
-        #[case] expected: [&str; 5],
+        #[case] expected: [&str; 6],
     ) {
         let parameters = by_size(memory, volume);
         let names = [
@@ -143,13 +147,36 @@ mod tests {
             "effective_cache_size",
             "maintenance_work_mem",
             "max_wal_size",
+            "wal_keep_size",
             "max_slot_wal_keep_size",
         ];
         let found = names.map(|name| parameters[name].as_str());
         if volume == 1024 * GIB {
-            assert_eq!(found[..4], expected[..4]);
+            assert_eq!(found[..5], expected[..5]);
         } else {
             assert_eq!(found, expected);
         }
+    }
+
+    #[rstest]
+    #[case(256 * MIB)]
+    #[case(GIB)]
+    #[case(10 * GIB)]
+    fn the_log_leaves_most_of_a_volume_to_data(#[case] volume: u64) {
+        let parameters = by_size(None, volume);
+        let megabytes = |name: &str| {
+            let value = parameters[name].strip_suffix("MB").unwrap();
+            value.parse::<u64>().unwrap() * MIB
+        };
+        let log = megabytes("max_wal_size") + megabytes("wal_keep_size");
+        assert!(log * 2 < volume, "{log} of {volume}");
+    }
+
+    #[test]
+    fn what_the_author_says_of_the_log_goes_before() {
+        let database = database("orders", json!({"parameters": {"wal_keep_size": "1GB"}}));
+        let valid = valid(&database);
+        let told = settings(&valid, &decided(&valid), "cluster.local");
+        assert_eq!(told.parameters["wal_keep_size"], "1GB");
     }
 }

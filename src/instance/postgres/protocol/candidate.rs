@@ -21,6 +21,8 @@ const GATHERING: Duration = Duration::from_secs(30);
 
 /// How far an instance's data goes: by these an instance is better than another.
 type Reach = (u32, Lsn);
+/// The same where nobody says who the last primary was: whoever was one goes before those who followed on the same timeline.
+type Claim<'a> = (u32, bool, Lsn, Reverse<&'a str>);
 
 impl Protocol {
     /// Nobody holds the Lease.
@@ -66,14 +68,24 @@ impl Protocol {
         if !silent.is_empty() && (known || situation.now.saturating_sub(seen.since) < GATHERING) {
             return Command::Wait(format!("{} to say whether there is data", silent.join(", ")));
         }
-        let theirs = answers
+        let mut unsure = answers
             .iter()
-            .filter_map(|(name, report)| Some((*name, report.timeline?, report.led)));
+            .filter(|(_, report)| report.timeline.is_some() && !report.led && report.received.is_none());
+        if let Some((name, _)) = unsure.next()
+            && situation.now.saturating_sub(seen.since) < GATHERING
+            && matches!(situation.server, Server::Running(_))
+        {
+            return Command::Wait(format!("{name} to say how far it is"));
+        }
+        let theirs = answers.iter().filter_map(|(name, report)| {
+            let end = report.end.or(report.received).unwrap_or_default();
+            Some((report.timeline?, report.led, end, Reverse(*name)))
+        });
         match situation.data {
             Data::Unreadable(why) => Command::Fail(why.clone()),
             Data::Present(stored) => self.begin_with(stored, theirs.collect(), situation),
             Data::Empty | Data::Broken(_) => {
-                if let Some((name, ..)) = theirs.max_by_key(|(_, timeline, _)| *timeline) {
+                if let Some((.., Reverse(name))) = theirs.max() {
                     return Command::Wait(format!("{name}, which has data, to take the Lease"));
                 }
                 self.begin_anew(situation)
@@ -106,13 +118,9 @@ impl Protocol {
         })
     }
 
-    /// There is data of an earlier Database. Whoever was its primary goes on; and where that cannot be seen, whoever is on the latest timeline.
-    fn begin_with(
-        &mut self,
-        stored: &Stored,
-        theirs: Vec<(&str, u32, bool)>,
-        situation: &Situation<'_>,
-    ) -> Command {
+    /// There is data of an earlier Database, or of one whose Lease was deleted. Whoever was its primary goes on; and where that cannot be seen, whoever has
+    /// the most of the latest timeline.
+    fn begin_with(&mut self, stored: &Stored, theirs: Vec<Claim<'_>>, situation: &Situation<'_>) -> Command {
         if let Some(known) = &situation.settings.system_identifier
             && *known != stored.system_identifier
         {
@@ -122,17 +130,23 @@ impl Protocol {
             };
             return Command::Fail(foreign(stored, &record));
         }
-        let mine = (stored.timeline, !stored.standby, Reverse(situation.me));
-        let further = |(name, timeline, led): &&(&str, u32, bool)| (*timeline, *led, Reverse(*name)) > mine;
-        if let Some((name, ..)) = theirs.iter().find(further) {
+        // What is on the volume was looked at before PostgreSQL was started, and tells of a replica only how far it goes at least.
+        let (timeline, led, end) = match situation.server {
+            Server::Running(running) => (running.timeline, running.primary, running.received),
+            Server::Stopped if stored.standby => return Command::Follow(None),
+            Server::Stopped => (stored.timeline, true, stored.end),
+            _ => return Command::Wait("PostgreSQL to say how far it is".to_owned()),
+        };
+        let mine = (timeline, led, end, Reverse(situation.me));
+        if let Some((.., Reverse(name))) = theirs.iter().max().filter(|theirs| **theirs > mine) {
             return Command::Wait(format!("{name}, whose data goes further, to take the Lease"));
         }
-        let present: Vec<&str> = theirs.iter().map(|(name, ..)| *name).collect();
+        let present: Vec<&str> = theirs.iter().map(|(.., Reverse(name))| *name).collect();
         let quorum = first_quorum(&present, situation);
         self.claim(Record {
             primary: situation.me.to_owned(),
             system_identifier: Some(stored.system_identifier.clone()),
-            timeline: stored.timeline + u32::from(stored.standby),
+            timeline: timeline + u32::from(!led),
             members: [situation.me.to_owned()].into(),
             asynchronous: quorum.is_none(),
             quorums: quorum.into_iter().collect(),
@@ -160,13 +174,16 @@ impl Protocol {
         if record.primary == situation.me {
             return self.go_on(record, situation);
         }
-        self.compete(record, situation)
+        let named = record.handover.as_deref() == Some(situation.me) && waited < HANDOVER;
+        self.compete(record, named, situation)
     }
 
     /// It was this very instance. Its data has whatever was acknowledged.
     fn go_on(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
         if situation.now < self.shy && record.others(situation.me).next().is_some() {
-            return Command::Wait("another instance to take over, since PostgreSQL hung here".to_owned());
+            return Command::Wait(
+                "another instance to take over, since PostgreSQL hung or did not start here".to_owned(),
+            );
         }
         match (situation.server, situation.data) {
             (Server::Stopped, Data::Present(stored)) if !is_ours(stored, record) => {
@@ -186,7 +203,7 @@ impl Protocol {
     }
 
     /// Whoever has the most takes it, once it is certain that this is everything.
-    fn compete(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
+    fn compete(&mut self, record: &Record, named: bool, situation: &Situation<'_>) -> Command {
         let running = match situation.server {
             Server::Running(running) if !running.primary => running,
             _ => return self.idle(record, situation, "its own data to be of use".to_owned()),
@@ -206,7 +223,7 @@ impl Protocol {
         }
         let able = self.able(record, situation);
         let present: BTreeSet<&str> = able.keys().copied().chain([situation.me]).collect();
-        if let Some(reason) = shortfall(record, running, &present, situation) {
+        if let Some(reason) = shortfall(record, running, &present, named, situation) {
             return Command::Wait(reason);
         }
         let reach: Reach = (running.timeline, running.received);
@@ -217,7 +234,6 @@ impl Protocol {
             .iter()
             .filter(|(name, theirs)| **theirs == reach && **name < situation.me)
             .count();
-        let named = record.handover.as_deref() == Some(situation.me);
         let turn = self.free.unwrap_or(situation.now) + PATIENCE * u32::try_from(earlier).unwrap_or(u32::MAX);
         if situation.now < turn && !named {
             return Command::Wait("others, which have as much of the data, to take the Lease".to_owned());
@@ -228,7 +244,10 @@ impl Protocol {
         quorums.retain(|before| Some(before) != quorum.as_ref());
         let asynchronous = record.asynchronous || quorum.is_none();
         quorums.extend(quorum);
+        let missing = (record.asynchronous && record.flushed > running.received)
+            .then_some((running.received, record.flushed));
         self.claim(Record {
+            missing,
             primary: situation.me.to_owned(),
             timeline: record.timeline.max(running.timeline) + 1,
             asynchronous,
@@ -272,6 +291,7 @@ fn shortfall(
     record: &Record,
     running: &Running,
     present: &BTreeSet<&str>,
+    named: bool,
     situation: &Situation<'_>,
 ) -> Option<String> {
     if let Some(quorum) = record.quorums.iter().find(|quorum| !quorum.overlaps(present)) {
@@ -282,13 +302,21 @@ fn shortfall(
             .filter(|name| !present.contains(name))
             .collect();
         return Some(format!(
-            "{}: without hearing from them nobody knows whether all that was acknowledged is here",
-            missing.join(", ")
+            "{}: without hearing from them nobody knows whether all that was acknowledged is here; if what they had is gone for good, \
+             kubectl delete lease {} has whoever has the most go on without it",
+            missing.join(", "),
+            situation.settings.database
         ));
     }
     let behind = record.flushed.ahead_of(running.received);
-    let unsure = record.asynchronous && record.handover.as_deref() != Some(situation.me);
-    (unsure && behind > situation.settings.maximum_lag).then(|| {
+    // It stopped in order and is still there: it has that, and goes on if nobody else can.
+    if named && behind > 0 {
+        return Some(format!(
+            "the last primary {}, which has {behind} bytes more than this instance, to go on",
+            record.primary
+        ));
+    }
+    (record.asynchronous && behind > situation.settings.maximum_lag).then(|| {
         format!(
             "the last primary {}: this instance is {behind} bytes behind it, more than the {} that may be lost (spec.maximumLagOnFailover)",
             record.primary, situation.settings.maximum_lag

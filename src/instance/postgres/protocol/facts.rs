@@ -29,6 +29,8 @@ pub struct Stored {
     pub standby: bool,
     /// Whether it was shut down in order.
     pub clean: bool,
+    /// How far it goes at least; exactly that far, but for the word that it was shut down, if it was.
+    pub end: Lsn,
     /// What it must have at least to start as a replica.
     pub floors: Floors,
 }
@@ -58,6 +60,8 @@ pub struct Running {
     pub timeline: u32,
     /// The timeline of its last checkpoint, which is all that `pg_rewind` goes by; that of a new primary is of the one before at first.
     pub checkpoint: u32,
+    /// Where that checkpoint began.
+    pub redo: Lsn,
     /// How far its data goes on disk: flushed as a primary, received or replayed, whichever is further, as a replica.
     pub received: Lsn,
     /// How far a replica has applied that; the same as `received` for a primary.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Command, Data, How, Mending, Passing, Protocol, Running, Server, Situation, Stored, Work};
 use crate::instance::postgres::record::Record;
 
-/// A replica that receives nothing from a primary that is there for so long may have parted from it.
+/// A replica that neither receives from a primary that is there nor replays for so long may have parted from it.
 const PARTED: Duration = Duration::from_secs(10);
 /// A replica whose PostgreSQL can make nothing of its data for so many starts is copied anew.
 const STILLBORN: u32 = 3;
@@ -107,8 +107,13 @@ impl Protocol {
     }
 
     fn stay(&mut self, primary: &str, running: &Running, situation: &Situation<'_>) -> Command {
+        let patience = match self.mending {
+            Mending::Nothing | Mending::Rewind => PARTED,
+            Mending::Rewound | Mending::Copy => PARTED * 2,
+        };
+        // As long as it replays what it has, it does not even ask for more.
         if let Some(since) = self.detached
-            && situation.now.saturating_sub(since) > PARTED
+            && situation.now.saturating_sub(since).min(self.still(situation.now)) > patience
             && self.primary_of(situation).is_some()
         {
             self.detached = None;

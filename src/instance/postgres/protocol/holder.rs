@@ -1,6 +1,6 @@
 //! What the holder of the Lease does: it renews, brings PostgreSQL up as the primary and keeps it so, and gives way in order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::candidate::HANDOVER;
@@ -8,7 +8,7 @@ use super::{
     Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
     is_fresh, retry,
 };
-use crate::api::database::agent::{Role, State, Synchronous};
+use crate::api::database::agent::{Lsn, Role, State, Synchronous};
 use crate::instance::postgres::record::{Quorum, Record};
 
 /// A primary that commits nothing for so long hangs: it is killed, and another takes over.
@@ -19,8 +19,12 @@ const STOP: Duration = Duration::from_secs(20);
 const RESTART: Duration = Duration::from_secs(15);
 /// Who has heard from the API server within so many milliseconds can take the Lease.
 const REACHES_MS: u64 = 5000;
-/// A promotion ends what is left of recovery and writes a file.
+/// A promotion replays what is left, and writes a file. One that does neither for so long does not end.
 const PROMOTION: Duration = Duration::from_secs(30);
+/// A primary that ended so often before it ran will not start the next time either.
+const STARTS: u32 = 3;
+/// Recovery is left more time after each attempt in vain, up to so many times as much.
+const MOST_PATIENCE: u32 = 64;
 
 impl Protocol {
     /// Whatever else is under way: PostgreSQL must not run as a primary where this instance may not be one.
@@ -39,7 +43,7 @@ impl Protocol {
         match situation.server {
             Server::Stopped if situation.work.is_none() => {
                 self.tenure = None;
-                self.applied = None;
+                (self.applied, self.said) = (None, None);
                 None
             }
             _ => Some(Command::Stop(How::Immediate)),
@@ -52,6 +56,7 @@ impl Protocol {
             // Somebody deleted the Lease and it was made anew, or spoilt what is in it. What it has to say is known from PostgreSQL alone.
             return self.claim_again(situation);
         };
+        self.said = Some(record.clone());
         if !self.has_given_up(situation.now) {
             if situation.now >= tenure.tried + retry(situation.settings) && !situation.writing {
                 let due = self.kept_up(&record, situation);
@@ -74,7 +79,7 @@ impl Protocol {
     fn drive(&mut self, record: Record, situation: &Situation<'_>) -> Command {
         match situation.server {
             Server::Stopped => self.start(record, situation),
-            Server::Starting => self.wait_for_recovery(situation),
+            Server::Starting => self.wait_for_recovery(&record, situation),
             Server::Silent => Command::Wait("PostgreSQL to answer".to_owned()),
             Server::Running(running) if running.primary => self.lead(&record, running, situation),
             Server::Running(running) => {
@@ -85,11 +90,22 @@ impl Protocol {
     }
 
     fn start(&mut self, record: Record, situation: &Situation<'_>) -> Command {
+        if self.failed >= STARTS && record.others(situation.me).next().is_some() {
+            self.failed = 0;
+            self.let_others(situation.now);
+        }
         if let Some(leaving) = &self.leaving {
-            // Only what was stopped in order has sent all to whoever is to take over.
-            let sent = matches!(situation.data, Data::Present(stored) if stored.clean);
-            let handover = leaving.to.clone().filter(|_| sent);
-            return self.give_back(Record { handover, ..record }, situation);
+            // Only what was stopped in order tells how far it goes, and so whether whoever is to take over has all of it.
+            let end = match situation.data {
+                Data::Present(stored) if stored.clean && !stored.standby => Some(stored.end),
+                _ => None,
+            };
+            let record = Record {
+                handover: leaving.to.clone().filter(|_| end.is_some()),
+                flushed: end.unwrap_or(record.flushed),
+                ..record
+            };
+            return self.give_back(record, situation);
         }
         match situation.data {
             Data::Present(stored) if !stored.standby => Command::Lead(record.quorums.last().cloned()),
@@ -99,9 +115,10 @@ impl Protocol {
         }
     }
 
-    fn wait_for_recovery(&mut self, situation: &Situation<'_>) -> Command {
-        let long = self.lasted(Passing::Starting, situation.now) > RESTART;
-        if long && someone_could_lead(situation) {
+    fn wait_for_recovery(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
+        let patience = RESTART * MOST_PATIENCE.min(1 << self.retreats.min(31));
+        let long = self.lasted(Passing::Starting, situation.now) > patience;
+        if long && someone_could_lead(record, situation) {
             self.let_others(situation.now);
             return Command::Stop(How::Immediate);
         }
@@ -217,7 +234,7 @@ impl Protocol {
     /// Whether PostgreSQL, or its disk, hangs: a primary that committed nothing for too long, or a promotion that does not end.
     fn hangs(&mut self, situation: &Situation<'_>) -> bool {
         let now = situation.now;
-        if self.lasted(Passing::Promoting, now) > PROMOTION {
+        if self.lasted(Passing::Promoting, now).min(self.still(now)) > PROMOTION {
             self.let_others(now);
             return true;
         }
@@ -240,6 +257,9 @@ impl Protocol {
 
     /// Once PostgreSQL has ended, somebody else is to take over, if there is anybody.
     fn let_others(&mut self, now: Moment) {
+        if self.leaving.is_none() {
+            self.retreats = self.retreats.saturating_add(1);
+        }
         self.leaving.get_or_insert_default();
         self.shy = now + HANDOVER;
     }
@@ -288,16 +308,24 @@ impl Protocol {
             .iter()
             .map(|member| member.name.clone())
             .collect();
+        // Without that, nobody knows what commits have waited for before.
+        let said = self.said.clone().unwrap_or_else(|| Record {
+            members,
+            asynchronous: true,
+            ..Record::default()
+        });
+        let mut quorums = said.quorums;
+        quorums.retain(|before| Some(before) != running.quorum.as_ref());
+        quorums.extend(running.quorum.clone());
         let record = Record {
             primary: situation.me.to_owned(),
             system_identifier: Some(running.system_identifier.clone()),
-            timeline: running.timeline,
-            members,
-            asynchronous: running.quorum.is_none(),
-            quorums: running.quorum.clone().into_iter().collect(),
+            timeline: running.timeline.max(said.timeline),
+            members: said.members,
+            asynchronous: said.asynchronous || running.quorum.is_none(),
+            quorums,
             flushed: running.received,
-            handover: None,
-            stopped: None,
+            ..Record::default()
         };
         self.write(Write::Claim, record, situation.now)
     }
@@ -343,11 +371,21 @@ fn might_lead(situation: &Situation<'_>) -> bool {
     }
 }
 
-fn someone_could_lead(situation: &Situation<'_>) -> bool {
-    let mut peers = situation.peers.values();
-    peers.any(|peer| {
-        is_fresh(peer, situation.now) && peer.report.role == Role::Replica && peer.report.received.is_some()
-    })
+/// Whether the replicas that answer could tell without this instance that one of them has whatever was acknowledged.
+fn someone_could_lead(record: &Record, situation: &Situation<'_>) -> bool {
+    let able = situation.peers.iter().filter(|(name, peer)| {
+        is_fresh(peer, situation.now) && peer.report.role == Role::Replica && record.may_lead(name)
+    });
+    let able: BTreeMap<&str, Lsn> = able
+        .filter_map(|(name, peer)| Some((name.as_str(), peer.report.received?)))
+        .collect();
+    let Some(furthest) = able.values().max() else {
+        return false;
+    };
+    let present = able.keys().copied().collect();
+    let behind = record.flushed.ahead_of(*furthest);
+    record.quorums.iter().all(|quorum| quorum.overlaps(&present))
+        && !(record.asynchronous && behind > situation.settings.maximum_lag)
 }
 
 /// Whether what the Lease is to say should not wait for the next renewal.

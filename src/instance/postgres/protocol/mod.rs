@@ -31,7 +31,7 @@ use std::time::Duration;
 pub use facts::{Data, Running, Server, Stored};
 
 use super::record::{Quorum, Record};
-use crate::api::database::agent::{Plea, Report, Role, Settings};
+use crate::api::database::agent::{Lsn, Plea, Report, Role, Settings};
 
 /// A time of the monotonic clock: since this process began.
 pub type Moment = Duration;
@@ -181,17 +181,25 @@ pub struct Protocol {
     source: Option<String>,
     /// How often PostgreSQL could make nothing of its data, since it last streamed.
     stillborn: u32,
+    /// How often PostgreSQL ended by itself, for whatever reason but a full volume, since it last ran.
+    failed: u32,
+    /// How often others were let take over, since PostgreSQL was last the primary.
+    retreats: u32,
+    /// How far a replica has replayed, and since when.
+    replayed: Option<(Lsn, Moment)>,
     /// Since when PostgreSQL has been in a state that should pass.
     lasting: Option<(Passing, Moment)>,
     /// Since when PostgreSQL has been the primary.
     leading: Option<Moment>,
     /// Since when each replica that commits may wait for has not streamed.
     away: BTreeMap<String, Moment>,
+    /// What the Lease said last while it was held.
+    said: Option<Record>,
     /// Since when PostgreSQL has had commits wait for what it has them wait for now, and how far it had flushed then.
     applied: Option<quorum::Applied>,
     /// Somebody asked for the end, or for another primary.
     leaving: Option<Leaving>,
-    /// PostgreSQL hung here: until then others are to take the Lease.
+    /// PostgreSQL hung or did not start here: until then others are to take the Lease.
     shy: Moment,
     /// PostgreSQL is to be stopped in order, and started again.
     restarting: bool,
@@ -284,7 +292,7 @@ impl Protocol {
     pub fn released(&mut self) {
         self.tenure = None;
         self.free = None;
-        self.applied = None;
+        (self.applied, self.said) = (None, None);
         // Whoever only wanted another primary is a replica like any other from here on.
         self.leaving.take_if(|leaving| !leaving.exit);
     }
@@ -305,6 +313,9 @@ impl Protocol {
     /// PostgreSQL ended by itself, with these words. What it panics about is its data, unless there is no room, and so is what does not fit the histories
     /// of timelines; anything else may be its configuration, with which a copy would not start either.
     pub fn ended(&mut self, words: &str) {
+        if !is_full(words) {
+            self.failed = self.failed.saturating_add(1);
+        }
         let damaged = words.starts_with("PANIC") && !is_full(words) || is_of_another_history(words);
         self.stillborn = if damaged {
             self.stillborn.saturating_add(1)
@@ -449,6 +460,25 @@ impl Protocol {
             self.mending = Mending::Nothing;
             self.stillborn = 0;
         }
+        if let Server::Running(running) = situation.server {
+            self.failed = 0;
+            if running.primary {
+                self.retreats = 0;
+            }
+        }
+        self.replayed = match situation.server {
+            Server::Running(running) if !running.primary => {
+                let same = self.replayed.filter(|(before, _)| *before == running.replayed);
+                same.or(Some((running.replayed, now)))
+            }
+            _ => None,
+        };
+    }
+
+    /// For how long a replica has replayed nothing: it receives only once it has replayed what it has.
+    fn still(&self, now: Moment) -> Duration {
+        self.replayed
+            .map_or(Duration::MAX, |(_, since)| now.saturating_sub(since))
     }
 
     /// For how long it has been in this state.

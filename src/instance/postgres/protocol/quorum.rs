@@ -1,7 +1,8 @@
 //! What commits wait for, and how that is changed so that the Lease is never too hopeful.
 //!
-//! A change is written into the Lease before PostgreSQL is told, beside what was there before; and what was there before is taken out once PostgreSQL has
-//! gone by the new one for a while, since each of its processes learns of it by itself. So in between whoever takes the Lease has to meet both.
+//! A change is written into the Lease before PostgreSQL is told, beside what was there before. That is taken out once PostgreSQL has gone by the new one for a
+//! while, since each of its processes learns of it by itself, and once those who are waited for now have whatever was acknowledged until then, since a replica
+//! that streams may be far behind. So in between whoever takes the Lease has to meet both.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,8 +23,11 @@ const STEP_DOWN: Duration = Duration::from_secs(5);
 pub(super) struct Applied {
     pub(super) quorum: Option<Quorum>,
     pub(super) since: Moment,
-    /// How far it had flushed when it began to: what it acknowledged before that, it may have by another rule.
-    pub(super) from: Lsn,
+    /// How far it had flushed when each of its processes did, once they do: what it acknowledged before that, it may have by another rule.
+    pub(super) from: Option<Lsn>,
+    /// How far it had flushed when it was told to have commits wait where none had waited. Whether they do is up to the checkpointer, which takes notice
+    /// before it begins a checkpoint; one that began later ends this.
+    unnoticed: Option<Lsn>,
 }
 
 impl Protocol {
@@ -32,8 +36,10 @@ impl Protocol {
         self.note_applied(running, situation.now);
         let wanted = self.wanted(running, situation);
         let mut told: Vec<Quorum> = Vec::new();
-        let settled = self.is_settled(running, situation.now);
-        if !settled {
+        let settled = self.is_settled(running);
+        // Where nobody is waited for, it counts how far somebody is behind.
+        let covered = running.quorum.is_none() || self.is_covered(running);
+        if !(settled && covered) {
             told.extend(record.quorums.iter().cloned());
         }
         for quorum in [&running.quorum, &wanted].into_iter().flatten() {
@@ -118,32 +124,50 @@ impl Protocol {
             .as_ref()
             .is_none_or(|applied| applied.quorum != running.quorum)
         {
+            let unnoticed = match self.applied.take() {
+                _ if running.quorum.is_none() => None,
+                Some(before) if before.quorum.is_none() => Some(running.received),
+                before => before.and_then(|before| before.unnoticed),
+            };
             self.applied = Some(Applied {
                 quorum: running.quorum.clone(),
                 since: now,
-                from: running.received,
+                from: None,
+                unnoticed,
             });
+        }
+        if let Some(applied) = &mut self.applied {
+            applied.unnoticed.take_if(|told| running.redo > *told);
+            if applied.unnoticed.is_none() && now.saturating_sub(applied.since) >= SETTLED {
+                applied.from.get_or_insert(running.received);
+            }
         }
     }
 
-    fn is_settled(&self, running: &Running, now: Moment) -> bool {
+    /// Whether the primary needs a checkpoint, so that it is certain that commits wait.
+    pub fn awaits_checkpoint(&self) -> bool {
+        self.applied
+            .as_ref()
+            .is_some_and(|applied| applied.unnoticed.is_some())
+    }
+
+    fn is_settled(&self, running: &Running) -> bool {
         let applied = self
             .applied
             .as_ref()
             .filter(|applied| applied.quorum == running.quorum);
-        applied.is_some_and(|applied| now.saturating_sub(applied.since) >= SETTLED)
+        applied.is_some_and(|applied| applied.from.is_some())
     }
 
-    /// Whether everything that may have been acknowledged while nobody was waited for is on a replica that is waited for now.
+    /// Whether everything that may have been acknowledged by another rule is where the present one would have it: whoever goes by that finds it.
     fn is_covered(&self, running: &Running) -> bool {
-        let (Some(applied), Some(quorum)) = (&self.applied, &running.quorum) else {
+        let from = self.applied.as_ref().and_then(|applied| applied.from);
+        let (Some(from), Some(quorum)) = (from, &running.quorum) else {
             return false;
         };
         let having = running.standbys.iter().filter(|standby| {
-            quorum.standbys.contains(&standby.name)
-                && standby.flushed.is_some_and(|flushed| flushed >= applied.from)
+            quorum.standbys.contains(&standby.name) && standby.flushed.is_some_and(|flushed| flushed >= from)
         });
-        // Any one of them may be the only one that is there when it counts.
-        having.count() == quorum.standbys.len()
+        having.count() >= quorum.need
     }
 }

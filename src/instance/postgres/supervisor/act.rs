@@ -182,7 +182,7 @@ impl Supervisor {
             Command::Join(from) => self.make(Work::Joining, Some(from)),
             Command::Rewind(from) => self.make(Work::Rewinding, Some(from)),
             Command::Lead(quorum) => {
-                self.floors = Floors::default();
+                (self.floors, self.follows) = (Floors::default(), false);
                 self.start_postgres(None, quorum);
             }
             Command::Follow(upstream) if self.postmaster.is_none() => {
@@ -190,6 +190,7 @@ impl Supervisor {
                     Data::Present(stored) => stored.floors.clone(),
                     _ => Floors::default(),
                 };
+                self.follows = true;
                 self.start_postgres(upstream, None);
             }
             Command::Follow(upstream) => {
@@ -350,7 +351,7 @@ impl Supervisor {
         }
     }
 
-    /// Makes what every primary has, once for each primary, and again when the owner's password is another.
+    /// Makes what every primary has, once for each primary, and again when the owner's password is another; and a checkpoint whenever one is needed.
     fn prepare(&mut self) {
         // As it was told last: the role is worked out once in each turn.
         if self.labels.borrow().role != Role::Primary {
@@ -363,7 +364,7 @@ impl Supervisor {
         let Some(password) = self.password.clone() else {
             return;
         };
-        if self.prepared.as_ref() == Some(&password) {
+        if self.prepared.as_ref() == Some(&password) && !self.protocol.awaits_checkpoint() {
             return;
         }
         let (options, settings) = (self.options.clone(), self.mounted.settings.clone());

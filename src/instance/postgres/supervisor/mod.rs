@@ -320,6 +320,8 @@ struct Supervisor {
     /// What PostgreSQL was configured with.
     upstream: Option<String>,
     quorum: Option<Quorum>,
+    /// As a replica.
+    follows: bool,
     said: Command,
     leave: bool,
 }
@@ -414,6 +416,7 @@ impl Supervisor {
             taken: None,
             upstream: None,
             quorum: None,
+            follows: false,
             said: Command::Wait(String::new()),
             leave: false,
             options,

@@ -13,6 +13,7 @@ use super::super::volume::Volume;
 use super::act::PAUSE;
 use super::work::Tools;
 use super::{Done, Supervisor};
+use crate::api::database::agent::Synchronous;
 
 /// PostgreSQL is asked to end at once before it is killed.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -75,6 +76,7 @@ impl Supervisor {
             Err(error) => {
                 tracing::error!(%error, "cannot start PostgreSQL");
                 self.ending = error.to_string();
+                self.protocol.ended(&self.ending);
                 self.pause();
             }
         }
@@ -92,6 +94,7 @@ impl Supervisor {
             return;
         };
         self.quorum.clone_from(&quorum);
+        self.follows = false;
         self.configure();
         let (tools, settings) = (self.tools.clone(), self.mounted.settings.clone());
         let promote =
@@ -163,7 +166,7 @@ impl Supervisor {
         let mut settings = self.mounted.settings.clone();
         let raised = self.floors.raised(&settings.parameters);
         settings.parameters.extend(raised);
-        let files = render(&settings, &self.options, upstream, self.quorum.as_ref());
+        let files = render(&settings, &self.options, upstream, self.waits().as_ref());
         match files.write(&self.options) {
             Ok(true) => {
                 self.configured.send_replace(Instant::now());
@@ -173,6 +176,18 @@ impl Supervisor {
             Ok(false) => {}
             Err(error) => tracing::error!(%error, "cannot write PostgreSQL's configuration"),
         }
+    }
+
+    /// What PostgreSQL has commits wait for. A replica is told something as well: that commits wait at all is known only once the checkpointer has noticed,
+    /// which may take it long, and the first commit after a promotion must wait already.
+    fn waits(&self) -> Option<Quorum> {
+        let settings = &self.mounted.settings;
+        if !self.follows || settings.synchronous == Synchronous::Off {
+            return self.quorum.clone();
+        }
+        let names = settings.members.iter().map(|member| member.name.clone());
+        let standbys = names.filter(|name| *name != self.options.name).collect();
+        Some(Quorum { standbys, need: 1 })
     }
 
     /// Has PostgreSQL read its files, if it runs.

@@ -124,6 +124,7 @@ impl Supervisor {
                 report.timeline = Some(running.timeline);
                 report.checkpoint = Some(running.checkpoint);
                 (report.received, report.replayed) = (Some(running.received), Some(running.replayed));
+                report.end = report.received;
                 report.streaming = running.streaming;
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
@@ -135,6 +136,7 @@ impl Supervisor {
                 report.system_identifier = Some(stored.system_identifier.clone());
                 report.led = !stored.standby;
                 report.timeline = Some(stored.timeline);
+                report.end = Some(stored.end);
             }
             _ => {}
         }

@@ -112,6 +112,7 @@ fn report(databases: &Databases, uid: &str) -> Report {
             name: other.name().to_owned(),
             state: "streaming".to_owned(),
             synchronous: group.waited_for.contains(other.name()),
+            flushed: databases.disk(other).map(|disk| Lsn(disk.commits)),
             ..Standby::default()
         });
     let pending = pending(instance, leader.as_ref());
@@ -129,7 +130,8 @@ fn report(databases: &Databases, uid: &str) -> Report {
         replayed: disk.map(|disk| Lsn(disk.commits)),
         streaming,
         standbys: standbys.collect(),
-        wrote_ms: (instance.phase == Phase::Leading && !group.blocked).then_some(500),
+        // Its own writes wait for nobody.
+        wrote_ms: (instance.phase == Phase::Leading).then_some(500),
         version: Some(tag.unwrap_or("17.6").to_owned()),
         settings: instance.told.as_ref().map(|told| told.hash.clone()),
         // At once, whatever it is.

@@ -231,6 +231,7 @@ impl Group {
         let mut record = Record {
             primary: winner.id.name.clone(),
             handover: None,
+            missing: None,
             stopped: None,
             ..lease.record.clone()
         };
@@ -316,6 +317,8 @@ impl Group {
             .collect();
         named.extend(here);
         named.insert(leader.name().to_owned());
+        let others = members.iter().filter(|name| **name != leader.name());
+        let others = others.map(|name| (*name).to_owned()).collect();
         let quorum = Quorum {
             standbys: self.waited_for.clone(),
             need: 1,
@@ -325,7 +328,12 @@ impl Group {
             system_identifier: world.disk(leader).map(|disk| disk.identifier.clone()),
             timeline: world.disk(leader).map_or(0, |disk| disk.timeline),
             members: named,
-            quorums: if self.blocked {
+            quorums: if self.blocked && before.quorums.is_empty() {
+                vec![Quorum {
+                    standbys: others,
+                    need: 1,
+                }]
+            } else if self.blocked {
                 before.quorums.clone()
             } else if self.waited_for.is_empty() {
                 Vec::new()
@@ -335,6 +343,7 @@ impl Group {
             asynchronous: self.waited_for.is_empty() && (!self.blocked || before.asynchronous),
             flushed: before.flushed,
             handover: None,
+            missing: None,
             stopped: None::<Timestamp>,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::super::Server;
+use super::super::super::{Seen, Server};
 use super::{Volume, World};
 
 impl World {
@@ -91,6 +91,30 @@ impl World {
         let instance = &mut self.instances[index];
         instance.hung = !matches!(instance.server, Server::Stopped);
         instance.frozen = Some(until);
+    }
+
+    /// It receives less than is written from now on, or as much as there is again.
+    pub fn slow_down(&mut self, index: usize) {
+        let instance = &mut self.instances[index];
+        instance.slow = !instance.slow;
+        let told = format!("{} is slow: {}", instance.name, instance.slow);
+        self.say(told);
+    }
+
+    /// Nobody is slow any more.
+    pub fn speed_up(&mut self) {
+        for instance in &mut self.instances {
+            instance.slow = false;
+        }
+    }
+
+    /// Somebody deletes the Lease, and the operator makes it anew.
+    pub fn forget_the_lease(&mut self) {
+        self.say("the Lease is deleted".to_owned());
+        self.lease.seen = Seen::default();
+        self.lease.version += 1;
+        // What one says of a system identifier is known from the status.
+        self.settings.system_identifier = Some("1".to_owned());
     }
 
     /// PostgreSQL ends, and what it needs for its start is damaged.

@@ -30,6 +30,7 @@ impl Instance {
             plea_sent: Duration::ZERO,
             work: None,
             hung: false,
+            slow: false,
             frozen: None,
             before: None,
             state: String::new(),
@@ -47,6 +48,7 @@ impl Instance {
         *self = Self {
             volume,
             frozen: self.frozen,
+            slow: self.slow,
             ..Self::new(name, uid, &settings)
         };
     }
@@ -54,6 +56,9 @@ impl Instance {
     pub(super) fn stop(&mut self, clean: bool) {
         if let Data::Present(stored) = &mut self.volume.data {
             stored.clean = clean;
+            if clean {
+                stored.end = Lsn(self.volume.log.len() as u64);
+            }
         }
         (self.server, self.canary, self.before) = (Server::Stopped, None, None);
     }
@@ -74,6 +79,7 @@ impl Instance {
             system_identifier: stored.system_identifier.clone(),
             timeline: stored.timeline,
             checkpoint: 0,
+            redo: Lsn::default(),
             received: length,
             replayed: length,
             upstream,

@@ -2,7 +2,7 @@
 
 use super::super::super::{Command, Data, How, Peer, Protocol, Server, Situation, Stored, Work, Write};
 use super::{Answer, Pending, TICK, Volume, World};
-use crate::api::database::agent::{Plea, Report, State};
+use crate::api::database::agent::{Lsn, Plea, Report, State};
 use crate::instance::postgres::floors::Floors;
 use crate::instance::postgres::record::Record;
 
@@ -133,6 +133,7 @@ impl World {
             report.system_identifier = Some(stored.system_identifier.clone());
             report.timeline = Some(stored.timeline);
             report.led = !stored.standby;
+            report.end = Some(stored.end);
         }
         if let Server::Running(running) = &instance.server
             && !instance.hung
@@ -141,6 +142,8 @@ impl World {
             let lags = running.primary && instance.checkpoint > now;
             report.checkpoint = Some(running.timeline - u32::from(lags));
             report.received = Some(running.received);
+            report.end = report.received;
+            report.led = running.primary;
             report.streaming = running.streaming;
             report.state = if running.streaming {
                 State::Streaming
@@ -343,6 +346,7 @@ impl World {
                     timeline: 1,
                     standby: false,
                     clean: true,
+                    end: Lsn::default(),
                     floors: Floors::default(),
                 };
                 self.instances[index].volume = Volume {

@@ -91,6 +91,8 @@ pub struct Instance {
     plea_sent: Moment,
     work: Option<(Work, Pending<Command>)>,
     pub hung: bool,
+    /// It receives less than is written.
+    pub slow: bool,
     /// Its disk answers nothing before then, and the kernel keeps whoever waits for it.
     frozen: Option<Moment>,
     /// What its commits waited for until not long ago.

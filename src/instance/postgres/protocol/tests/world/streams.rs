@@ -33,7 +33,7 @@ impl World {
             let length = self.instances[primary].volume.log.len() as u64;
             if let Server::Running(running) = &mut self.instances[primary].server {
                 running.standbys = standbys;
-                (running.received, running.replayed) = (Lsn(length), Lsn(length));
+                (running.received, running.replayed, running.redo) = (Lsn(length), Lsn(length), Lsn(length));
             }
         }
         for index in 0..self.instances.len() {
@@ -64,7 +64,8 @@ impl World {
         if !theirs.log.starts_with(mine) {
             return false;
         }
-        let some = mine.len() + self.chance.below(12) as usize;
+        let most = if self.instances[replica].slow { 2 } else { 12 };
+        let some = mine.len() + self.chance.below(most) as usize;
         let log = theirs.log[..some.min(theirs.log.len())].to_vec();
         let timeline = theirs.history.last().map_or(1, |(timeline, _)| *timeline);
         let instance = &mut self.instances[replica];

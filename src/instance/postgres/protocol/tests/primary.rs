@@ -1,0 +1,323 @@
+//! A primary alone: what it does from one step to the next.
+
+use std::collections::BTreeMap;
+
+use super::super::{
+    Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
+};
+use super::*;
+use crate::api::database::agent::{Lsn, Member, Settings, Standby, State};
+use crate::instance::postgres::record::{Quorum, Record};
+
+fn of(names: &[&str]) -> Quorum {
+    let standbys = names.iter().map(|&name| name.to_owned()).collect();
+    Quorum { standbys, need: 1 }
+}
+
+/// The primary a-0, whose commits wait for these, with these streaming.
+struct Primary {
+    protocol: Protocol,
+    settings: Settings,
+    record: Record,
+    running: Running,
+    now: Duration,
+    peers: BTreeMap<String, Peer>,
+    stopped: bool,
+    silent: bool,
+    canary: Option<Duration>,
+    work: Option<Work>,
+}
+
+impl Primary {
+    /// PostgreSQL ends, and is there again.
+    fn restart(&mut self) -> Command {
+        self.stopped = true;
+        self.step(&[], true);
+        (self.stopped, self.canary) = (false, None);
+        self.step(&["a-1"], true)
+    }
+
+    fn new(waits: &[&str]) -> Self {
+        let members = ["a-0", "a-1", "a-2"].map(str::to_owned);
+        let settings = Settings {
+            members: members
+                .clone()
+                .map(|name| Member {
+                    name,
+                    ..Member::default()
+                })
+                .into(),
+            synchronous: Synchronous::Required,
+            ..Settings::default()
+        };
+        let mut protocol = Protocol::new(&settings);
+        protocol.renewed(secs(100), &settings);
+        let record = Record {
+            primary: "a-0".into(),
+            system_identifier: Some("1".into()),
+            timeline: 1,
+            members: members.into(),
+            quorums: vec![of(waits)],
+            ..Record::default()
+        };
+        let running = Running {
+            primary: true,
+            system_identifier: "1".into(),
+            timeline: 1,
+            quorum: Some(of(waits)),
+            ..Running::default()
+        };
+        Self {
+            protocol,
+            settings,
+            record,
+            running,
+            now: secs(100),
+            peers: BTreeMap::new(),
+            stopped: false,
+            silent: false,
+            canary: None,
+            work: None,
+        }
+    }
+
+    /// What it does now, with these streaming.
+    fn step(&mut self, streaming: &[&str], writing: bool) -> Command {
+        let mut protocol = std::mem::take(&mut self.protocol);
+        protocol.renewed(self.now, &self.settings);
+        let command = self.step_of(&mut protocol, streaming, writing);
+        self.protocol = protocol;
+        command
+    }
+
+    fn step_of(&mut self, protocol: &mut Protocol, streaming: &[&str], writing: bool) -> Command {
+        self.ask(protocol, streaming, writing, Protocol::step)
+    }
+
+    /// What it says when somebody asks it to hand over, with these streaming.
+    fn hand_over(&mut self, to: &str, streaming: &[&str]) -> Result<(), String> {
+        for name in streaming {
+            let peer = self.peers.entry((*name).to_owned()).or_default();
+            (peer.asked, peer.report.state) = (self.now, State::Streaming);
+        }
+        let mut protocol = std::mem::take(&mut self.protocol);
+        let answer = self.ask(&mut protocol, streaming, false, |protocol, situation| {
+            protocol.asked_to_hand_over(Some(to), situation)
+        });
+        self.protocol = protocol;
+        answer
+    }
+
+    fn ask<T>(
+        &mut self,
+        protocol: &mut Protocol,
+        streaming: &[&str],
+        writing: bool,
+        ask: impl FnOnce(&mut Protocol, &Situation<'_>) -> T,
+    ) -> T {
+        let standby = |name: &&str| Standby {
+            name: (*name).to_owned(),
+            state: "streaming".into(),
+            flushed: Some(Lsn(1)),
+            ..Standby::default()
+        };
+        self.running.standbys = streaming.iter().map(standby).collect();
+        let seen = Seen {
+            holder: "u-1".into(),
+            record: Some(self.record.clone()),
+            since: self.now,
+            ..Seen::default()
+        };
+        let stored = Stored {
+            system_identifier: "1".into(),
+            timeline: 1,
+            ..Stored::default()
+        };
+        let server = match self.stopped {
+            true => Server::Stopped,
+            false if self.silent => Server::Silent,
+            false => Server::Running(self.running.clone()),
+        };
+        let situation = Situation {
+            now: self.now,
+            me: "a-0",
+            identity: "u-1",
+            settings: &self.settings,
+            lease: Some(&seen),
+            api: Some(self.now),
+            data: &Data::Present(stored),
+            server: &server,
+            peers: &self.peers,
+            canary: self.canary,
+            looked: self.now,
+            writing,
+            pleading: false,
+            work: self.work,
+        };
+        ask(protocol, &situation)
+    }
+
+    /// The quorums that it has the Lease say a second later, which it does then.
+    fn written(&mut self, streaming: &[&str]) -> Vec<Quorum> {
+        self.now += secs(1);
+        match self.step(streaming, false) {
+            Command::Write(Write::Renew, record) => self.record = record,
+            other => panic!("{other:?}"),
+        }
+        self.record.quorums.clone()
+    }
+}
+
+#[test]
+fn a_primary_without_the_lease_is_stopped_at_once() {
+    let mut primary = Primary::new(&["a-1"]);
+    let settings = primary.settings.clone();
+    assert_eq!(
+        primary.step_of(&mut Protocol::new(&settings), &["a-1"], false),
+        Command::Stop(How::Immediate)
+    );
+}
+
+/// What commits wait for has been the same for long, and its first write is still to come.
+#[test]
+fn a_primary_that_was_started_again_is_not_taken_for_one_that_hangs() {
+    let mut primary = Primary::new(&["a-1"]);
+    primary.written(&["a-1"]);
+    primary.now += secs(60);
+    let started_again = primary.restart();
+    assert!(!matches!(started_again, Command::Stop(_)), "{started_again:?}");
+    primary.written(&["a-1"]);
+    primary.now += secs(10);
+    primary.written(&["a-1"]);
+    assert_eq!(
+        primary.step(&["a-1"], false),
+        Command::Stop(How::Immediate),
+        "now it hangs"
+    );
+}
+
+#[test]
+fn a_primary_that_is_stopped_in_order_has_the_time_for_it_and_not_for_ever() {
+    let mut primary = Primary::new(&["a-1"]);
+    primary.canary = Some(primary.now);
+    primary.written(&["a-1"]);
+    (primary.silent, primary.work) = (true, Some(Work::Stopping));
+    assert!(!matches!(primary.step(&[], true), Command::Stop(_)), "not yet");
+    primary.now += secs(15);
+    assert!(!matches!(primary.step(&[], true), Command::Stop(_)), "nor now");
+    primary.now += secs(16);
+    assert_eq!(primary.step(&[], true), Command::Stop(How::Immediate));
+}
+
+#[rstest]
+#[case::another_is_there(Synchronous::Required, &["a-1"], Some(&["a-2"][..]))]
+#[case::nobody_else(Synchronous::Required, &["a-1", "a-2"], Some(&["a-1", "a-2"][..]))]
+#[case::nobody_has_to_be(Synchronous::Preferred, &["a-1", "a-2"], None)]
+fn no_commit_waits_for_whom_is_excused_as_long_as_it_need_not(
+    #[case] synchronous: Synchronous,
+    #[case] excused: &[&str],
+    #[case] waits: Option<&[&str]>,
+) {
+    let mut primary = Primary::new(&["a-1", "a-2"]);
+    primary.settings.synchronous = synchronous;
+    primary.settings.excused = excused.iter().map(|&name| name.to_owned()).collect();
+    let streaming = ["a-1", "a-2"];
+    primary.written(&streaming);
+    let wanted = waits.map(of);
+    assert!(primary.record.asynchronous == wanted.is_none());
+    let command = primary.step(&streaming, false);
+    if wanted == primary.running.quorum {
+        assert!(matches!(command, Command::Wait(_)), "{command:?}");
+    } else {
+        assert_eq!(command, Command::Synchronise(wanted));
+    }
+}
+
+#[test]
+fn no_commit_waits_for_whom_the_settings_name_no_more() {
+    let mut primary = Primary::new(&["a-1", "a-2"]);
+    primary.settings.members.pop();
+    primary.written(&["a-1", "a-2"]);
+    assert_eq!(
+        primary.step(&["a-1", "a-2"], false),
+        Command::Synchronise(Some(of(&["a-1"])))
+    );
+    primary.running.quorum = Some(of(&["a-1"]));
+    primary.written(&["a-1", "a-2"]);
+    primary.now += secs(3);
+    assert_eq!(primary.written(&["a-1", "a-2"]), [of(&["a-1"])]);
+    assert!(!primary.record.members.contains("a-2"));
+}
+
+#[test]
+fn nobody_is_handed_over_to_who_could_not_take_it() {
+    let mut primary = Primary::new(&["a-1"]);
+    primary.written(&["a-1", "a-2"]);
+    // Under the primary before this one, commits waited for this one or another.
+    primary.record.quorums = vec![of(&["a-0", "a-2"]), of(&["a-1", "a-2"])];
+    let refused = primary.hand_over("a-1", &["a-1", "a-2"]).unwrap_err();
+    assert!(refused.contains("in a moment"), "{refused}");
+    primary.record.quorums.remove(0);
+    primary.hand_over("a-1", &["a-1", "a-2"]).unwrap_err();
+    primary.peers.get_mut("a-1").unwrap().report.api_ms = Some(60_000);
+    let refused = primary.hand_over("a-1", &["a-1", "a-2"]).unwrap_err();
+    assert!(refused.contains("does not stream"), "{refused}");
+    primary.peers.get_mut("a-1").unwrap().report.api_ms = Some(100);
+    assert_eq!(primary.hand_over("a-1", &["a-1", "a-2"]), Ok(()));
+}
+
+#[test]
+fn a_primary_that_is_asked_to_starts_again_in_order_and_keeps_the_lease() {
+    let mut primary = Primary::new(&["a-1"]);
+    primary.written(&["a-1"]);
+    primary.protocol.restarting = true;
+    assert_eq!(primary.step(&["a-1"], false), Command::Stop(How::Fast));
+    primary.stopped = true;
+    assert_eq!(primary.step(&[], false), Command::Lead(Some(of(&["a-1"]))));
+    primary.stopped = false;
+    let command = primary.step(&["a-1"], false);
+    assert!(matches!(command, Command::Wait(_)), "{command:?}");
+}
+
+/// Those seconds that it takes to find that PostgreSQL answers nothing at all are among those for which it may write nothing.
+#[test]
+fn a_primary_that_answers_nothing_hangs_as_soon_as_one_that_only_writes_nothing() {
+    let mut primary = Primary::new(&["a-1"]);
+    primary.canary = Some(primary.now);
+    primary.written(&["a-1"]);
+    primary.now += secs(5);
+    primary.silent = true;
+    assert!(!matches!(primary.step(&[], true), Command::Stop(_)), "not yet");
+    primary.now += secs(6);
+    assert_eq!(primary.step(&[], true), Command::Stop(How::Immediate));
+}
+
+#[test]
+fn the_lease_says_what_commits_wait_for_before_they_do() {
+    let mut primary = Primary::new(&["a-1"]);
+    primary.written(&["a-1"]);
+    let both = of(&["a-1", "a-2"]);
+    let command = primary.step(&["a-1", "a-2"], true);
+    assert!(
+        !matches!(command, Command::Synchronise(_)),
+        "while the Lease is being written"
+    );
+    assert_eq!(primary.written(&["a-1", "a-2"]), [of(&["a-1"]), both.clone()]);
+    assert_eq!(
+        primary.step(&["a-1", "a-2"], false),
+        Command::Synchronise(Some(both))
+    );
+}
+
+#[test]
+fn what_commits_waited_for_stays_in_the_lease_until_postgresql_has_gone_by_another_rule_for_a_while() {
+    let mut primary = Primary::new(&["a-1"]);
+    primary.written(&["a-1"]);
+    primary.written(&["a-1", "a-2"]);
+    let both = of(&["a-1", "a-2"]);
+    primary.running.quorum = Some(both.clone());
+    for _ in 0..2 {
+        assert_eq!(primary.written(&["a-1", "a-2"]), [of(&["a-1"]), both.clone()]);
+    }
+    assert_eq!(primary.written(&["a-1", "a-2"]), [both]);
+}

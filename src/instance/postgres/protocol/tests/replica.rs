@@ -1,0 +1,255 @@
+//! A replica alone: what it does from one step to the next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rstest::rstest;
+
+use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work};
+use super::secs;
+use crate::api::database::agent::{Lsn, Member, Report, Role, Settings, Synchronous};
+use crate::instance::postgres::record::{Quorum, Record};
+
+/// The replica a-1 of the primary a-0, which is there or has given the Lease back.
+struct Replica {
+    protocol: Protocol,
+    settings: Settings,
+    record: Record,
+    running: Running,
+    peers: BTreeMap<String, Peer>,
+    holder: String,
+    free_since: Duration,
+    stored: Stored,
+    starting: bool,
+    work: Option<Work>,
+    now: Duration,
+}
+
+impl Replica {
+    fn new() -> Self {
+        let names = ["a-0", "a-1", "a-2"].map(str::to_owned);
+        let settings = Settings {
+            database: "a".into(),
+            members: names
+                .clone()
+                .map(|name| Member {
+                    name,
+                    ..Member::default()
+                })
+                .into(),
+            synchronous: Synchronous::Required,
+            maximum_lag: 50,
+            ..Settings::default()
+        };
+        let record = Record {
+            primary: "a-0".into(),
+            system_identifier: Some("1".into()),
+            timeline: 1,
+            members: names.into(),
+            quorums: vec![Quorum {
+                standbys: ["a-1", "a-2"].map(str::to_owned).into(),
+                need: 1,
+            }],
+            ..Record::default()
+        };
+        let running = Running {
+            system_identifier: "1".into(),
+            timeline: 1,
+            received: Lsn(100),
+            replayed: Lsn(100),
+            upstream: Some("a-0".into()),
+            ..Running::default()
+        };
+        Self {
+            protocol: Protocol::new(&settings),
+            settings,
+            record,
+            running,
+            peers: BTreeMap::new(),
+            holder: "p-1".into(),
+            free_since: secs(100),
+            stored: Stored {
+                system_identifier: "1".into(),
+                timeline: 1,
+                standby: true,
+                ..Stored::default()
+            },
+            starting: false,
+            work: None,
+            now: secs(100),
+        }
+    }
+
+    /// What another one says now.
+    fn hears(&mut self, name: &str, role: Role, received: u64) {
+        let report = Report {
+            name: name.to_owned(),
+            role,
+            system_identifier: Some("1".into()),
+            timeline: Some(1),
+            checkpoint: Some(1),
+            received: Some(Lsn(received)),
+            api_ms: Some(100),
+            ..Report::default()
+        };
+        let peer = Peer {
+            report,
+            asked: self.now,
+        };
+        self.peers.insert(name.to_owned(), peer);
+    }
+
+    fn step(&mut self) -> Command {
+        let server = match self.starting {
+            true => Server::Starting,
+            false => Server::Running(self.running.clone()),
+        };
+        let held = !self.holder.is_empty();
+        let seen = Seen {
+            holder: self.holder.clone(),
+            record: Some(self.record.clone()),
+            since: if held { self.now } else { self.free_since },
+            ..Seen::default()
+        };
+        self.protocol.step(&Situation {
+            now: self.now,
+            me: "a-1",
+            identity: "u-2",
+            settings: &self.settings,
+            lease: Some(&seen),
+            api: Some(self.now),
+            data: &Data::Present(self.stored.clone()),
+            server: &server,
+            peers: &self.peers,
+            canary: None,
+            looked: self.now,
+            writing: false,
+            pleading: false,
+            work: self.work,
+        })
+    }
+
+    /// The primary is there, and this one replays so much in each second.
+    fn seconds(&mut self, seconds: u64, replays: u64) -> Command {
+        let mut command = self.step();
+        for _ in 0..seconds {
+            self.now += secs(1);
+            self.hears("a-0", Role::Primary, 1000);
+            self.running.replayed.0 += replays;
+            command = self.step();
+        }
+        command
+    }
+}
+
+#[test]
+fn a_replica_that_still_replays_is_left_alone_and_one_that_does_nothing_is_rewound() {
+    let mut replica = Replica::new();
+    let command = replica.seconds(120, 1);
+    assert!(matches!(command, Command::Wait(_)), "{command:?}");
+    assert_eq!(replica.seconds(11, 0), Command::Stop(How::Fast));
+}
+
+#[rstest]
+#[case::has_all(100, true)]
+#[case::lacks_some(101, false)]
+fn whoever_was_named_takes_over_if_it_has_all_that_there_is(#[case] end: u64, #[case] takes: bool) {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    replica.record.handover = Some("a-1".into());
+    replica.record.flushed = Lsn(end);
+    replica.step();
+    replica.now += secs(1);
+    replica.hears("a-2", Role::Replica, 100);
+    let command = replica.step();
+    assert_eq!(matches!(command, Command::Write(..)), takes, "{command:?}");
+    if !takes {
+        let Command::Wait(why) = command else {
+            panic!("{command:?}")
+        };
+        assert!(why.contains("a-0, which has 1 bytes more"), "{why}");
+    }
+}
+
+/// Where commits wait for nobody, and this one is not too far behind.
+#[rstest]
+#[case::nothing(100, None)]
+#[case::some(140, Some((Lsn(100), Lsn(140))))]
+fn what_may_be_lost_is_in_the_lease(#[case] flushed: u64, #[case] missing: Option<(Lsn, Lsn)>) {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    (replica.record.asynchronous, replica.record.flushed) = (true, Lsn(flushed));
+    replica.record.quorums.clear();
+    replica.step();
+    replica.now += secs(1);
+    let Command::Write(_, record) = replica.step() else {
+        panic!("it does not take the Lease")
+    };
+    assert_eq!(record.missing, missing);
+}
+
+#[test]
+fn who_lacks_a_quorum_says_what_helps_if_it_is_lost() {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    replica.step();
+    replica.now += secs(1);
+    let Command::Wait(why) = replica.step() else {
+        panic!("it takes the Lease")
+    };
+    assert!(
+        why.contains("a-2: ") && why.contains("kubectl delete lease a "),
+        "{why}"
+    );
+}
+
+/// It holds the Lease, and PostgreSQL recovers.
+#[rstest]
+#[case::nobody_answers(&[], false)]
+#[case::one_of_two_that_have_to_be_asked(&[("a-2", 100)], false)]
+#[case::both(&[("a-0", 100), ("a-2", 100)], true)]
+fn recovery_is_given_up_only_where_others_can_take_over(
+    #[case] others: &[(&str, u64)],
+    #[case] given_up: bool,
+) {
+    let mut holder = Replica::new();
+    holder.record.primary = "a-1".into();
+    holder.record.quorums[0].standbys = ["a-0", "a-2"].map(str::to_owned).into();
+    holder.holder = "u-2".into();
+    (holder.starting, holder.stored.standby) = (true, false);
+    let mut command = Command::Exit;
+    for _ in 0..40 {
+        holder.now += Duration::from_millis(500);
+        for (name, received) in others {
+            holder.hears(name, Role::Replica, *received);
+        }
+        let settings = holder.settings.clone();
+        holder.protocol.renewed(holder.now, &settings);
+        command = holder.step();
+        if matches!(command, Command::Stop(_)) {
+            break;
+        }
+    }
+    assert_eq!(command == Command::Stop(How::Immediate), given_up, "{command:?}");
+}
+
+#[test]
+fn a_promotion_that_still_replays_is_not_given_up() {
+    let mut holder = Replica::new();
+    holder.record.primary = "a-1".into();
+    holder.holder = "u-2".into();
+    holder.work = Some(Work::Promoting);
+    let settings = holder.settings.clone();
+    let mut wait = |replays: u64| {
+        let mut command = Command::Exit;
+        for _ in 0..62 {
+            holder.now += Duration::from_millis(500);
+            holder.running.replayed.0 += replays;
+            holder.protocol.renewed(holder.now, &settings);
+            command = holder.step();
+        }
+        command
+    };
+    assert!(!matches!(wait(1), Command::Stop(_)));
+    assert_eq!(wait(0), Command::Stop(How::Immediate));
+}
