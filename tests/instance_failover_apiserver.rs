@@ -7,6 +7,8 @@
 mod apiserver;
 #[path = "support/database_processes.rs"]
 mod database_processes;
+#[path = "support/database_writers.rs"]
+mod database_writers;
 #[allow(dead_code)]
 #[path = "support/ledger.rs"]
 mod ledger;
@@ -15,63 +17,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use database_processes::{Authority, Database, LIMIT};
-use ledger::{Ledger, Options, prepare, rows};
+use database_writers::Writers;
 use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous, User};
 use roadstead::api::reference::KeyReference;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
-
-/// Writes until it is told to stop, and then looks whether all that was acknowledged is there.
-struct Writers {
-    ledger: Ledger,
-    endpoint: database_processes::Endpoint,
-}
-
-impl Writers {
-    async fn start(database: &Arc<Database>) -> Self {
-        let endpoint = database.endpoint();
-        let primary = database.primary().await.unwrap();
-        let started = Instant::now();
-        while let Err(error) = prepare(&database.config(primary)).await {
-            assert!(started.elapsed() < LIMIT, "{error}\n{}", database.logs());
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        let ledger = Ledger::start(endpoint.connect(), Options::default());
-        let writers = Self { ledger, endpoint };
-        writers.some(database).await;
-        writers
-    }
-
-    /// Waits until writes are acknowledged again; gives the longest time for which none was since `from`.
-    async fn resume(&self, database: &Database, from: Instant) -> Duration {
-        let moment = Instant::now();
-        database
-            .until(LIMIT, "writes are acknowledged again", async || {
-                self.ledger.acknowledged_since(moment) > 20
-            })
-            .await;
-        self.ledger.pause(from, Instant::now())
-    }
-
-    async fn some(&self, database: &Database) {
-        self.resume(database, Instant::now()).await;
-    }
-
-    /// Nothing that was acknowledged is missing.
-    async fn finish(self, database: &Database) {
-        let book = self.ledger.stop().await;
-        drop(self.endpoint);
-        let primary = database.primary().await.unwrap();
-        let found = rows(&database.config(primary)).await.unwrap();
-        assert_eq!(
-            book.missing(&found),
-            [],
-            "acknowledged, and not there\n{}",
-            database.logs()
-        );
-        assert_eq!(book.unexpected(&found), [], "there, though PostgreSQL refused it");
-    }
-}
 
 fn figure(name: &str, pause: Duration) {
     println!("figure {name} {:.1} s", pause.as_secs_f64());
@@ -144,6 +94,75 @@ async fn a_primary_that_hangs_is_killed_and_replaced() {
     figure("hung", pause);
     assert!(pause < Duration::from_secs(40), "{pause:?}\n{}", database.logs());
     writers.finish(&database).await;
+}
+
+/// PostgreSQL ends, and nothing can be told of its data.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_whose_volume_cannot_be_read_gives_way_and_ends_when_it_is_asked_to() {
+    let database = Arc::new(Database::serving("unreadable", 120, 2, Synchronous::Preferred).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    database.settled().await;
+    let version = database.instances[primary].version_file();
+    let broken = Instant::now();
+    std::fs::write(&version, "14\n").unwrap();
+    kill_process(database.instances[primary].postmaster(), Signal::KILL).unwrap();
+    let next = database.another_primary(primary).await;
+    let pause = writers.resume(&database, broken).await;
+    figure("volume_unreadable", pause);
+    assert!(pause < Duration::from_secs(10), "{pause:?}\n{}", database.logs());
+    let report = database.report(primary).await.unwrap();
+    let message = report.message.unwrap_or_default();
+    assert!(message.contains("PostgreSQL 14"), "{message}");
+
+    let asked = Instant::now();
+    database.instances[primary].ask_to_stop();
+    database
+        .until(LIMIT, "it has ended", async || {
+            !database.instances[primary].is_running()
+        })
+        .await;
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+    std::fs::write(&version, "15\n").unwrap();
+    database.start(primary);
+    database.whole().await;
+    assert_eq!(database.primary().await, Some(next));
+    writers.finish(&database).await;
+}
+
+/// Commits wait for nobody, so nothing but its own end keeps the earlier primary from acknowledging what will be lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manager_that_hangs_costs_its_postgresql_its_life_before_another_takes_over() {
+    let database = Arc::new(Database::serving("stuck", 130, 2, Synchronous::Off).await);
+    let primary = database.primary().await.unwrap();
+    let other = 1 - primary;
+    database.settled().await;
+    let stuck = Instant::now();
+    let settings = database.instances[primary].hang_the_manager();
+    let instance = &database.instances[primary];
+    let mut ended = None;
+    database
+        .until(LIMIT, "there is another primary", async || {
+            if ended.is_none() && instance.processes().is_empty() {
+                ended = Some(stuck.elapsed());
+            }
+            let leads = database.ask(other, "SELECT pg_is_in_recovery()::text").await;
+            let leads = leads == Ok("false".to_owned());
+            assert!(
+                !leads || ended.is_some() || instance.processes().is_empty(),
+                "two primaries\n{}",
+                database.logs()
+            );
+            leads
+        })
+        .await;
+    let ended = ended.unwrap();
+    figure("manager_stuck", ended);
+    assert!(ended < Duration::from_secs(7), "{ended:?}");
+    assert!(instance.is_running(), "the manager itself still hangs");
+    settings.let_go();
+    database.whole().await;
+    assert_eq!(database.primary().await, Some(other));
 }
 
 #[tokio::test(flavor = "multi_thread")]

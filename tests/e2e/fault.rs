@@ -40,12 +40,13 @@ pub enum Ill {
     DeleteVolume,
 }
 
-const ALL: [Fault; 16] = [
+const ALL: [Fault; 17] = [
     Fault::Primary(Harm::DeletePod),
     Fault::Primary(Harm::KillContainer),
     Fault::Primary(Harm::KillPostmaster),
     Fault::Primary(Harm::Freeze),
     Fault::Primary(Harm::CutOffFromApiServer),
+    Fault::Primary(Harm::CutOffFromPeers),
     Fault::Primary(Harm::CutOffFromAll),
     Fault::Replica(Ill::DeletePod),
     Fault::Replica(Ill::KillContainer),

@@ -7,10 +7,16 @@ use serde_json::json;
 
 use crate::database::{Database, Observed, REPLACED, SERVING};
 use crate::instance::{Cut, Frozen, Instance, Others};
+use crate::objects::condition;
 use crate::olm;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
 use crate::world::World;
+
+/// PostgreSQL takes 5 s to find that nobody receives any more, and the operator, while all is well, asks every 30 s.
+const TOLD: Duration = Duration::from_secs(45);
+/// Fewer writes may have been on their way when the primary was cut off.
+const GOES_ON: usize = 50;
 
 /// What befalls a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +26,18 @@ pub enum Harm {
     KillPostmaster,
     Freeze,
     CutOffFromApiServer,
+    CutOffFromPeers,
     CutOffFromAll,
+}
+
+/// What may be expected then.
+enum Consequence {
+    /// Another instance takes its place.
+    Replaced,
+    /// It is started again, in its place.
+    Interrupted,
+    /// It goes on, and nobody takes writes from it: commits wait, until a replica is there or another instance is the primary.
+    Waiting,
 }
 
 /// What has to be undone.
@@ -64,9 +81,14 @@ pub fn tell(world: &World, scenario: &str, each: &[Mended]) {
 }
 
 impl Harm {
-    /// Whether the one whom it befell cannot go on.
-    fn takes_the_primary_away(self) -> bool {
-        !matches!(self, Self::KillContainer | Self::KillPostmaster)
+    fn consequence(self) -> Consequence {
+        match self {
+            Self::KillContainer | Self::KillPostmaster => Consequence::Interrupted,
+            Self::CutOffFromPeers => Consequence::Waiting,
+            Self::DeletePod | Self::Freeze | Self::CutOffFromApiServer | Self::CutOffFromAll => {
+                Consequence::Replaced
+            }
+        }
     }
 
     /// Does it, and waits until writes go on and every instance streams.
@@ -94,16 +116,19 @@ impl Harm {
             }
             Self::Freeze => Aftermath::Frozen(primary.freeze()?),
             Self::CutOffFromApiServer => Aftermath::Cut(primary.cut_off(world, &[&api_server]).await?),
+            Self::CutOffFromPeers => Aftermath::Cut(primary.cut_off(world, &[&peers]).await?),
             Self::CutOffFromAll => Aftermath::Cut(primary.cut_off(world, &[&api_server, &peers]).await?),
         };
-        if self.takes_the_primary_away() {
-            let now = database.primary_other_than(&primary.uid).await?;
-            observed.writes_since(Instant::now()).await?;
-            refuses_writes(world, &primary, &now).await?;
-        } else {
-            interrupted(observed, failed).await?;
+        match self.consequence() {
+            Consequence::Replaced => {
+                let now = database.primary_other_than(&primary.uid).await?;
+                observed.writes_since(Instant::now()).await?;
+                refuses_writes(world, &primary, &now).await?;
+            }
+            Consequence::Interrupted => interrupted(observed, failed).await?,
+            Consequence::Waiting => waits(observed, &primary).await?,
         }
-        let pause = observed.ledger.pause(begun, Instant::now());
+        let mut pause = observed.ledger.pause(begun, Instant::now());
         match aftermath {
             Aftermath::Nothing => {}
             Aftermath::Frozen(frozen) => drop(frozen),
@@ -117,13 +142,15 @@ impl Harm {
             primary.name,
             pause.as_secs_f64(),
             rejoined.as_secs_f64(),
-            if self.takes_the_primary_away() {
-                "that was over"
-            } else {
-                "writes went on"
+            match self.consequence() {
+                Consequence::Interrupted => "writes went on",
+                Consequence::Replaced | Consequence::Waiting => "that was over",
             },
         ));
         observed.writes_since(over).await?;
+        if matches!(self.consequence(), Consequence::Waiting) {
+            pause = observed.ledger.pause(begun, Instant::now());
+        }
         Ok(Mended { pause, rejoined })
     }
 }
@@ -140,6 +167,42 @@ async fn interrupted(observed: &Observed, before: (usize, usize)) -> Outcome {
     })
     .await?;
     observed.writes_since(Instant::now()).await
+}
+
+/// Waits until writes go on, under whoever is the primary then, or the status says why they cannot: that too few replicas stream. The primary holds the Lease, and
+/// nobody takes it who does not see that it has run out; what it acknowledges a replica must have. So nothing but that may happen.
+async fn waits(observed: &Observed, primary: &Instance) -> Outcome {
+    let (database, world) = (&observed.database, &observed.database.world);
+    let cut = Instant::now();
+    let told = until("writes to go on, or the status to say why not", TOLD, || async {
+        if observed.ledger.acknowledged_since(cut) >= GOES_ON {
+            return Ok(Seen::There(None));
+        }
+        let object = database.get().await?;
+        let seen = condition(&object, "Available");
+        let told = seen.status == "False" && seen.reason == "CommitsWait";
+        let instead = format!("{} ({}: {})", seen.status, seen.reason, seen.message);
+        Ok(Seen::when(told, Some(seen.message.to_owned()), instead))
+    })
+    .await?;
+    let Some(told) = told else {
+        let now = database.primary_other_than(&primary.uid).await?;
+        return refuses_writes(world, primary, &now).await;
+    };
+    world.note(format!("cut off from its peers: {told}"));
+    let now = database.primary().await?;
+    ensure!(
+        now.uid == primary.uid,
+        "{} holds the Lease, and {} is labelled",
+        primary.name,
+        now.name
+    );
+    let acknowledged = observed.ledger.acknowledged_since(cut);
+    ensure!(
+        acknowledged < GOES_ON,
+        "{acknowledged} commits that no replica has were acknowledged"
+    );
+    Ok(())
 }
 
 /// One that was replaced accepts nothing, not even from itself.

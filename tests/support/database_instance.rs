@@ -1,5 +1,6 @@
 //! One instance of a database as processes on loopback, and its way to the API server, which can be cut.
 
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::authority::Authority;
 use super::user::user;
+use roadstead::api::database::agent::SETTINGS;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -94,12 +96,46 @@ impl Instance {
         std::fs::write(self.folder.join("server-tls/tls.crt"), "spoilt").unwrap();
     }
 
+    /// Where its data says of which version it is.
+    pub fn version_file(&self) -> PathBuf {
+        self.folder.join("volume/data/PG_VERSION")
+    }
+
+    /// The manager waits for its settings, as for a disk that does not answer, until it is let go.
+    pub fn hang_the_manager(&self) -> Hung {
+        let path = self.folder.join("settings").join(SETTINGS);
+        let settings = std::fs::read(&path).unwrap();
+        let pipe = path.with_extension("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        std::fs::rename(&pipe, &path).unwrap();
+        Hung { path, settings }
+    }
+
     /// The volume is lost.
     pub fn lose_volume(&self) {
         let volume = self.folder.join("volume");
         std::fs::remove_dir_all(&volume).unwrap();
         std::fs::create_dir(&volume).unwrap();
         chown(&volume, user(), None).unwrap();
+    }
+}
+
+/// A manager that waits for its settings.
+pub struct Hung {
+    path: PathBuf,
+    settings: Vec<u8>,
+}
+
+impl Hung {
+    pub fn let_go(self) {
+        let pipe = std::fs::OpenOptions::new().write(true).open(&self.path);
+        let mut pipe = pipe.unwrap();
+        // What it reads next is a file again.
+        let file = self.path.with_extension("file");
+        std::fs::write(&file, &self.settings).unwrap();
+        std::fs::rename(&file, &self.path).unwrap();
+        pipe.write_all(&self.settings).unwrap();
     }
 }
 

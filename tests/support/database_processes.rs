@@ -318,6 +318,16 @@ impl Database {
         .await;
     }
 
+    /// Waits until the Lease says that any of them may take over: right after a copy streams it does not yet.
+    pub async fn settled(&self) {
+        self.until(LIMIT, "the Lease names all, and one quorum alone", async || {
+            let (_, record, _) = self.lease().await;
+            let count = |key: &str| record[key].as_array().map_or(0, Vec::len);
+            count("members") == self.instances.len() && count("quorums") <= 1
+        })
+        .await;
+    }
+
     pub async fn until(&self, limit: Duration, what: &str, mut done: impl AsyncFnMut() -> bool) {
         let started = Instant::now();
         while !done().await {

@@ -65,6 +65,7 @@ pub enum VolumeError {
 #[derive(Debug)]
 pub struct Volume {
     lock: File,
+    holders: Holders,
     options: Options,
     /// A disk that hangs keeps one thread that looks at it, and not one for each look.
     looking: Arc<Semaphore>,
@@ -91,9 +92,14 @@ impl Volume {
         drop(open.map_err(failed)?);
         // For reading alone: those to whom it is given as standard input have no business to write.
         let lock = File::open(&path).map_err(failed)?;
+        let found = lock.metadata().map_err(failed)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self {
                 lock,
+                holders: Holders {
+                    device: found.dev(),
+                    inode: found.ino(),
+                },
                 options: options.clone(),
                 looking: Arc::new(Semaphore::new(1)),
             }),
@@ -115,19 +121,12 @@ impl Volume {
     /// # Errors
     /// When the kernel cannot tell.
     pub fn holders(&self) -> io::Result<Vec<Pid>> {
-        self.holders_of_lock()?.find()
+        self.holders.find()
     }
 
-    /// Finds the same, without asking the volume's disk anything first.
-    ///
-    /// # Errors
-    /// When the kernel cannot tell.
-    pub fn holders_of_lock(&self) -> io::Result<Holders> {
-        let lock = self.lock.metadata()?;
-        Ok(Holders {
-            device: lock.dev(),
-            inode: lock.ino(),
-        })
+    /// Finds the same, for a thread of its own.
+    pub fn holders_of_lock(&self) -> Holders {
+        self.holders
     }
 
     /// What is on the volume, to be asked while PostgreSQL is stopped. `bin` is where the programs are, `major` their version. It takes 20 s at most, and holds

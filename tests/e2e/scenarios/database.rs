@@ -129,7 +129,14 @@ pub async fn a_primary_cut_off_from_the_api_server_yields_and_never_two(world: A
     mended(&world, "cut-off", Harm::CutOffFromApiServer).await
 }
 
-/// As above, and from the other instances, but not from clients.
+/// It goes on renewing the Lease, and what it acknowledges has to be on a replica: writes wait, and the status says so.
+pub async fn a_primary_cut_off_from_its_replicas_acknowledges_nothing_and_all_goes_on_once_that_is_mended(
+    world: Arc<World>,
+) -> Outcome {
+    mended(&world, "no-peers", Harm::CutOffFromPeers).await
+}
+
+/// As above, from the API server too, but not from clients.
 pub async fn a_primary_cut_off_from_all_others_yields_and_never_two(world: Arc<World>) -> Outcome {
     mended(&world, "isolated", Harm::CutOffFromAll).await
 }

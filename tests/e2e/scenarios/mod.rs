@@ -36,6 +36,7 @@ pub const ALL: &[Scenario] = &[
     scenario!(database::a_killed_postmaster, apart: true),
     scenario!(database::a_hung_primary_is_replaced, apart: true),
     scenario!(database::a_primary_cut_off_from_the_api_server_yields_and_never_two, apart: true),
+    scenario!(database::a_primary_cut_off_from_its_replicas_acknowledges_nothing_and_all_goes_on_once_that_is_mended, apart: true),
     scenario!(database::a_primary_cut_off_from_all_others_yields_and_never_two, apart: true),
     scenario!(database::another_major_version_fails_over_and_comes_back_as_well, apart: true),
     scenario!(database::an_api_server_outage_with_all_peers_in_the_same_state_costs_no_write, apart: true),

@@ -133,26 +133,18 @@ pub async fn run(
         _ = &mut stop => return Ok(()),
         begun = begin(&options, &shown) => begun,
     };
-    let watchdog = watchdog_of(&mounted, &tools)?;
+    let watchdog = watchdog::of(&mounted, &tools)?;
     let mut supervisor = Supervisor::new(
         options,
         identity,
         client,
         tls,
-        (mounted, tools),
-        watchdog,
+        (mounted, tools, watchdog),
         (shown, requests),
         &mut tasks,
     );
     supervisor.live(stop).await;
     Ok(())
-}
-
-/// Half of what others wait for longer than a holder may be primary is left for PostgreSQL to end.
-fn watchdog_of(mounted: &Mounted, tools: &Tools) -> io::Result<Watchdog> {
-    let timing = mounted.settings.timing;
-    let slack = timing.lease_ms.saturating_sub(timing.renew_deadline_ms) / 2;
-    Watchdog::begin(tools.volume.holders_of_lock()?, Duration::from_millis(slack))
 }
 
 /// Whether the kubelet will kill this container soon: its pod is gone, or is to be in no time.
@@ -340,8 +332,7 @@ impl Supervisor {
         identity: Identity,
         client: Client,
         tls: Tls,
-        (mounted, tools): (Mounted, Tools),
-        watchdog: Watchdog,
+        (mounted, tools, watchdog): (Mounted, Tools, Watchdog),
         (shown, requests): (watch::Sender<Shown>, mpsc::Receiver<Request>),
         tasks: &mut JoinSet<()>,
     ) -> Self {
@@ -488,13 +479,6 @@ impl Supervisor {
             self.tell();
             self.show_a_turn();
         }
-    }
-
-    /// Tells the watchdog that the loop turns, and until when PostgreSQL may run as a primary.
-    fn show_a_turn(&self) {
-        let leads = self.postmaster.as_ref().zip(self.protocol.until());
-        let leads = leads.map(|(postmaster, until)| ((self.began + until).into_std(), postmaster.pid()));
-        self.watchdog.turned(leads);
     }
 }
 

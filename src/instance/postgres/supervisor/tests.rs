@@ -22,8 +22,10 @@ use crate::api::database::agent::{ROLE_LABEL, Role, Settings, State};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The roles that pods are labelled with, and the names of those that were labelled, in that order.
+type Labelled = (BTreeMap<String, String>, Vec<String>);
+
 #[derive(Clone, Default)]
-struct Pods(Arc<Mutex<(BTreeMap<String, String>, Vec<String>)>>);
+struct Pods(Arc<Mutex<Labelled>>);
 
 impl Pods {
     fn of(roles: &[(&str, &str)]) -> Self {
@@ -139,7 +141,7 @@ impl Fixture {
             programs,
             volume: Arc::new(Volume::lock(&options).unwrap()),
         };
-        let watchdog = watchdog_of(&mounted, &tools).unwrap();
+        let watchdog = watchdog::of(&mounted, &tools).unwrap();
         let (shown, _) = watch::channel(Shown::default());
         let (_, requests) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
@@ -148,8 +150,7 @@ impl Fixture {
             Identity::new("a-0").unwrap(),
             Pods::default().client(),
             Tls::default(),
-            (mounted, tools),
-            watchdog,
+            (mounted, tools, watchdog),
             (shown, requests),
             &mut tasks,
         );

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::volume::Holders;
+use super::Supervisor;
+use super::settings::Mounted;
+use super::work::Tools;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -69,6 +72,22 @@ impl Watchdog {
     }
 }
 
+/// Half of what others wait for longer than a holder may be primary is left for PostgreSQL to end.
+pub(super) fn of(mounted: &Mounted, tools: &Tools) -> std::io::Result<Watchdog> {
+    let timing = mounted.settings.timing;
+    let slack = timing.lease_ms.saturating_sub(timing.renew_deadline_ms) / 2;
+    Watchdog::begin(tools.volume.holders_of_lock(), Duration::from_millis(slack))
+}
+
+impl Supervisor {
+    /// Tells the watchdog that the loop turns, and until when PostgreSQL may run as a primary.
+    pub(super) fn show_a_turn(&self) {
+        let leads = self.postmaster.as_ref().zip(self.protocol.until());
+        let leads = leads.map(|(postmaster, until)| ((self.began + until).into_std(), postmaster.pid()));
+        self.watchdog.turned(leads);
+    }
+}
+
 /// Whom to end first, if the loop should have done so and has not turned since.
 fn is_overdue(said: &Said, now: Instant, slack: Duration) -> Option<Pid> {
     let (until, first) = said.leads?;
@@ -76,16 +95,18 @@ fn is_overdue(said: &Said, now: Instant, slack: Duration) -> Option<Pid> {
     (now >= until && stands_still).then_some(first)
 }
 
-/// By its number first, which needs no file of the volume. Later on it may be another's.
+/// By its number first, which needs no file of the volume. Later on it may be another's. What is said comes last: the loop may be waiting for whoever reads the log.
 fn end(first: Pid, holders: &Holders, again: bool) {
     if !again {
         let _ = kill_process(first, Signal::KILL);
-        tracing::error!(
-            "the instance manager does not turn, and others may take the Lease: PostgreSQL is killed"
-        );
     }
     for pid in holders.find().unwrap_or_default() {
         let _ = kill_process(pid, Signal::KILL);
+    }
+    if !again {
+        tracing::error!(
+            "the instance manager does not turn, and others may take the Lease: PostgreSQL is killed"
+        );
     }
 }
 
@@ -127,7 +148,7 @@ mod tests {
     fn a_loop_that_stands_still_costs_postgresql_its_life_once_the_time_is_up_and_not_before() {
         let (_folder, volume) = volume();
         let (mut child, pid) = postgres(&volume);
-        let watchdog = Watchdog::begin(volume.holders_of_lock().unwrap(), SLACK).unwrap();
+        let watchdog = Watchdog::begin(volume.holders_of_lock(), SLACK).unwrap();
         let until = Instant::now() + Duration::from_secs(1);
         watchdog.turned(Some((until, pid)));
         while Instant::now() + Duration::from_millis(100) < until {
@@ -146,7 +167,7 @@ mod tests {
     fn a_loop_that_turns_is_left_alone_whatever_it_says() {
         let (_folder, volume) = volume();
         let (mut child, pid) = postgres(&volume);
-        let watchdog = Watchdog::begin(volume.holders_of_lock().unwrap(), SLACK * 5).unwrap();
+        let watchdog = Watchdog::begin(volume.holders_of_lock(), SLACK * 5).unwrap();
         let begun = Instant::now();
         while begun.elapsed() < SLACK * 15 {
             // Its time was up long ago: it is about to see that itself.
