@@ -357,7 +357,7 @@ pub struct DatabaseStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub instances: Vec<InstanceStatus>,
 
-    /// The last time that no write was accepted because a primary was stopped in order: for another one to take over, or to start again.
+    /// How long no write was accepted because a primary was stopped in order: for another one to take over, or to start again. Of several in one change, the longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_write_pause: Option<WritePause>,
 

@@ -3,7 +3,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
-use super::verdict::{CERTIFICATE_REFUSED, COMMITS_WAIT, CONTENT_INCOMPLETE};
+use super::verdict::{
+    BLOCKED, CERTIFICATE_REFUSED, COMMITS_WAIT, CONTENT_INCOMPLETE, INVALID_SPEC, LOADING, NAME_TAKEN,
+    REFUSED, REJECTED, UNREACHABLE, UNSUPPORTED,
+};
 use super::volumes;
 use crate::api::database::agent::Lsn;
 use crate::api::database::v1::DatabaseStatus;
@@ -14,12 +17,12 @@ use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
 const BAD: [&str; 18] = [
-    "InvalidSpec",
-    "NameTaken",
-    "Rejected",
-    "Blocked",
-    "Refused",
-    "Unsupported",
+    INVALID_SPEC,
+    NAME_TAKEN,
+    REJECTED,
+    BLOCKED,
+    REFUSED,
+    UNSUPPORTED,
     volumes::NOT_GROWN,
     "NoPrimary",
     "PrimaryLost",
@@ -28,7 +31,7 @@ const BAD: [&str; 18] = [
     "NoWrites",
     COMMITS_WAIT,
     "ReplicasNotStreaming",
-    "InstancesUnreachable",
+    UNREACHABLE,
     "InstancesNotReady",
     CERTIFICATE_REFUSED,
     CONTENT_INCOMPLETE,
@@ -39,16 +42,16 @@ const SILENT: [&str; 6] = [
     "Complete",
     "NoReplicas",
     "NotAsked",
-    "Loading",
+    LOADING,
     "Starting",
 ];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
 const NEWS_BY_MESSAGE: [&str; 8] = [
-    "InvalidSpec",
-    "NameTaken",
-    "Rejected",
-    "Refused",
-    "Unsupported",
+    INVALID_SPEC,
+    NAME_TAKEN,
+    REJECTED,
+    REFUSED,
+    UNSUPPORTED,
     CERTIFICATE_REFUSED,
     CONTENT_INCOMPLETE,
     volumes::NOT_GROWN,

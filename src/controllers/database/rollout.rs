@@ -75,6 +75,12 @@ impl Instance<'_> {
         self.report.is_some_and(able)
     }
 
+    /// Whether it is on its way to be a replica, which may take hours that would be lost.
+    fn joins(&self) -> bool {
+        let joins = |state| matches!(state, Doing::Initialising | Doing::Joining | Doing::Rewinding);
+        self.report.is_some_and(|report| joins(report.state))
+    }
+
     fn why(&self) -> String {
         if self.outdated {
             "the spec asks for another pod".to_owned()
@@ -199,8 +205,8 @@ fn course(
     }
 }
 
-/// Pods that serve nothing are made anew whatever the others do: those that the spec wants otherwise by now, and those that the kubelet makes wait
-/// after their containers were killed.
+/// Pods that serve nothing, and are not about to, are made anew whatever the others do: those that the spec wants otherwise by now, and those that the
+/// kubelet makes wait after their containers were killed.
 fn unblock(instances: &[Instance<'_>], wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Option<Step> {
     let stays = |instance: &&Instance<'_>| instance.pod.metadata.deletion_timestamp.is_none();
     let age = |pod: &Pod| {
@@ -211,7 +217,8 @@ fn unblock(instances: &[Instance<'_>], wanted: Wanted<'_>, live: &Live<'_>, now:
     candidates.find_map(|instance| {
         let pod = Arc::clone(instance.pod);
         let may = wanted.instances == 1
-            || live.lease.leader() != Some(&instance.name)
+            || !instance.joins()
+                && live.lease.leader() != Some(&instance.name)
                 && (live.primary().is_some() || !instance.may_take_over());
         if instance.outdated && !is_ready(&pod) && may && live.is_rolled_out(wanted.shape) {
             let why = "it is not ready, and the spec asks for another one".to_owned();

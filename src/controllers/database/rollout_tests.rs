@@ -113,6 +113,22 @@ fn a_container_that_is_held_back_after_it_was_killed_gets_another_pod_and_not_at
     assert_eq!(next(&held_back(30)), is("done", ""));
 }
 
+#[rstest]
+#[case::it_copies(Doing::Joining, "wait")]
+#[case::it_goes_back(Doing::Rewinding, "wait")]
+#[case::it_waits(Doing::Waiting, "replace")]
+fn a_replica_that_joins_is_let_finish_and_gets_its_other_pod_then(
+    #[case] state: Doing,
+    #[case] expected: &'static str,
+) {
+    let scene = outdated().change(|scene| {
+        scene.pods[2] = pod("orders-2", false, None);
+        scene.report(0).standbys.pop();
+        (scene.report(2).role, scene.report(2).state) = (Role::None, state);
+    });
+    assert_eq!(next(&scene).0, expected, "{:?}", next(&scene));
+}
+
 fn pends(scene: &mut Scene, ordinals: &[usize]) {
     for ordinal in ordinals {
         scene.report(*ordinal).pending_restart = vec!["max_connections".into()];

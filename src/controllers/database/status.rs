@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::{Timestamp, Unit};
+use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -11,7 +11,9 @@ use super::decide::Intent;
 use super::desired::names;
 use super::lag::coarse;
 use super::live::Live;
-use super::verdict::{self, IS_PAUSED, PAUSED, UNSUPPORTED, Verdict};
+use super::verdict::{
+    self, BLOCKED, INVALID_SPEC, IS_PAUSED, NAME_TAKEN, PAUSED, REFUSED, REJECTED, UNSUPPORTED, Verdict,
+};
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
 use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, WritePause};
 use crate::controllers::common::pod::is_ready;
@@ -33,7 +35,10 @@ pub const BACKUPS_CONFIGURED: &str = "BackupsConfigured";
 pub const DELETING: &str = "Deleting";
 
 /// Of [`CONFIGURATION_APPLIED`]: nothing of the spec can be brought about.
-const BLOCKING: [&str; 5] = ["InvalidSpec", "NameTaken", "Rejected", "Blocked", "Refused"];
+const BLOCKING: [&str; 5] = [INVALID_SPEC, NAME_TAKEN, REJECTED, BLOCKED, REFUSED];
+
+/// So late at most it is noticed that a change has begun, by clocks that differ.
+const LATE: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a status is computed from.
 #[derive(Clone, Copy, Debug)]
@@ -246,7 +251,7 @@ fn degraded(conditions: &mut Conditions, before: &DatabaseStatus) {
     }
 }
 
-/// The latest of which an instance tells, or that was known before.
+/// The longest of the change that is under way or was last: something is, in this sense, for as long as it is said that something is.
 fn last_write_pause(before: &DatabaseStatus, live: &Live<'_>) -> Option<WritePause> {
     let told = live.reports().filter_map(|(_, report)| report.pause);
     let told = told.map(|pause| WritePause {
@@ -254,8 +259,26 @@ fn last_write_pause(before: &DatabaseStatus, live: &Live<'_>) -> Option<WritePau
         // As the API server keeps times.
         ended_at: Time(pause.ended.round(Unit::Second).unwrap_or(pause.ended)),
     });
-    let known = before.last_write_pause.clone();
-    told.chain(known).max_by_key(|pause| pause.ended_at.clone())
+    let Some(told) = told.max_by_key(|pause| pause.ended_at.clone()) else {
+        return before.last_write_pause.clone();
+    };
+    let Some(known) = before.last_write_pause.clone() else {
+        return Some(told);
+    };
+    let mut conditions = before.conditions.iter();
+    let progressing = conditions.find(|condition| condition.type_ == PROGRESSING);
+    let since = progressing.map(|condition| condition.last_transition_time.0);
+    let since = since.unwrap_or(Timestamp::MIN);
+    let is_under_way = progressing.is_some_and(|condition| condition.status == State::True.as_str());
+    // What ended before that was weighed then.
+    let is_of_this = |pause: &WritePause| {
+        let ended = pause.ended_at.0;
+        is_under_way && ended.saturating_add(LATE).unwrap_or(ended) >= since
+    };
+    let is_new =
+        told.ended_at > known.ended_at && (is_of_this(&told) || !is_under_way && told.ended_at.0 > since);
+    let is_less = is_of_this(&known) && known.milliseconds >= told.milliseconds;
+    Some(if is_new && !is_less { told } else { known })
 }
 
 /// Once known it stays, whatever instances say: they serve nothing else.

@@ -3,7 +3,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::database::agent::State as Doing;
+use crate::api::database::agent::{Pause, State as Doing};
 use crate::controllers::database::error::Error;
 use crate::controllers::database::lease::{Held, Quorum};
 use crate::controllers::database::scene::{Scene, pod};
@@ -336,6 +336,60 @@ fn the_lag_of_a_replica_is_coarse_so_that_it_is_seldom_written(
     let scene = Scene::well().change(|scene| scene.report(1).replayed = Some(Lsn(replayed)));
     let instances = scene.status().instances;
     assert_eq!((instances[0].lag, instances[1].lag), (None, lag));
+}
+
+fn pause(milliseconds: u64, ended: i64) -> Pause {
+    let ended = at(ended);
+    Pause { milliseconds, ended }
+}
+
+#[test]
+fn of_the_pauses_of_one_change_the_longest_is_told_and_the_next_change_has_its_own() {
+    let mut scene = Scene::well().known();
+    let mut told = |milliseconds, ended, since, is_under_way| {
+        let status = scene.database.status.as_mut().unwrap();
+        let mut conditions = status.conditions.iter_mut();
+        let progressing = conditions
+            .find(|condition| condition.type_ == PROGRESSING)
+            .unwrap();
+        progressing.status = if is_under_way { "True" } else { "False" }.to_owned();
+        progressing.last_transition_time = Time(at(since));
+        scene.report(0).pause = Some(pause(milliseconds, ended));
+        let pause = scene.status().last_write_pause;
+        scene
+            .database
+            .status
+            .as_mut()
+            .unwrap()
+            .last_write_pause
+            .clone_from(&pause);
+        pause.unwrap().milliseconds
+    };
+    assert_eq!(told(900, 10, 5, true), 900);
+    assert_eq!(told(1500, 20, 5, true), 1500);
+    assert_eq!(told(700, 30, 5, true), 1500, "a shorter one of the same change");
+    assert_eq!(told(700, 30, 40, false), 1500, "it is over");
+    assert_eq!(told(700, 30, 50, true), 1500, "another has begun");
+    assert_eq!(told(300, 55, 50, true), 300, "and has a pause of its own");
+    assert_eq!(told(300, 55, 60, false), 300);
+    assert_eq!(told(200, 70, 60, false), 200, "nobody noticed that it began");
+}
+
+#[test]
+fn an_instance_manager_of_another_version_is_named_and_nothing_is_done_about_it() {
+    let scene = Scene::well().change(|scene| {
+        scene.report(0).manager = env!("CARGO_PKG_VERSION").into();
+        scene.report(2).manager = "0.0.1".into();
+    });
+    let (status, reason, message) = scene.said(CONFIGURATION_APPLIED);
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "Applied"));
+    let expected = concat!(
+        "all instances go by the present settings; the instance manager of orders-2 is 0.0.1, and this operator's ",
+        env!("CARGO_PKG_VERSION"),
+        ": it comes when the pod is made anew for another reason"
+    );
+    assert_eq!(message, expected);
+    assert!(scene.decided().pending.is_empty());
 }
 
 #[test]

@@ -15,8 +15,20 @@ use crate::controllers::common::pod::is_ready;
 use crate::runtime::apply::ApplyError;
 use crate::runtime::conditions::State;
 
+/// The version of the instance manager that this operator puts into pods.
+const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long ago the primary's last write may have been committed.
 pub const WRITE_MS: u64 = 10_000;
+/// The spec breaks a rule.
+pub const INVALID_SPEC: &str = "InvalidSpec";
+/// An object of that name is somebody else's.
+pub const NAME_TAKEN: &str = "NameTaken";
+/// The API server refuses an object.
+pub const REJECTED: &str = "Rejected";
+/// An object cannot be written at present.
+pub const BLOCKED: &str = "Blocked";
+/// An instance does not take its settings.
+pub const REFUSED: &str = "Refused";
 /// The author asks that nothing be changed.
 pub const PAUSED: &str = "Paused";
 /// What is said then.
@@ -152,7 +164,7 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
             } else {
                 "nothing is made yet"
             };
-            return verdict(State::False, "InvalidSpec", format!("{problems}; {consequence}"));
+            return verdict(State::False, INVALID_SPEC, format!("{problems}; {consequence}"));
         }
         Intent::Pause(_) => return verdict(State::Unknown, PAUSED, IS_PAUSED),
         Intent::CarryOut(database, decided) => (database, decided),
@@ -165,7 +177,7 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         .find_map(|(pod, report)| Some((pod, report.refused.as_ref()?)));
     if let Some((pod, why)) = refused {
         let message = format!("{pod} does not take its settings: {why}");
-        return verdict(State::False, "Refused", message);
+        return verdict(State::False, REFUSED, message);
     }
     if let Some(unmade) = unmade(live) {
         return unmade;
@@ -198,16 +210,41 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     {
         return not_yet;
     }
-    let outdated = live.outdated();
-    if taken.state == State::True && !outdated.is_empty() {
-        let message = format!(
-            "{}; the pods of {} are as an earlier operator made them, and get what is new when they are made anew for another reason",
-            taken.message,
-            outdated.join(", ")
-        );
-        return Verdict { message, ..taken };
+    if taken.state != State::True {
+        return taken;
     }
-    taken
+    let message = [Some(taken.message.clone()), of_before(live), other_managers(live)];
+    let message: Vec<String> = message.into_iter().flatten().collect();
+    Verdict {
+        message: message.join("; "),
+        ..taken
+    }
+}
+
+/// Which pods an earlier operator has made.
+fn of_before(live: &Live<'_>) -> Option<String> {
+    let outdated = live.outdated();
+    (!outdated.is_empty()).then(|| {
+        format!(
+            "the pods of {} are as an earlier operator made them, and get what is new when they are made anew for another reason",
+            outdated.join(", ")
+        )
+    })
+}
+
+/// Which instance managers run that are not of this operator's version.
+fn other_managers(live: &Live<'_>) -> Option<String> {
+    let other = |(pod, report): (&str, &Report)| {
+        let is_other = !report.manager.is_empty() && report.manager != OWN_VERSION;
+        is_other.then(|| format!("{pod} is {}", report.manager))
+    };
+    let others: Vec<String> = live.reports().filter_map(other).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "the instance manager of {}, and this operator's {OWN_VERSION}: it comes when the pod is made anew for another reason",
+            others.join(", of ")
+        )
+    })
 }
 
 /// What the primary could not make of users, databases and extensions.
@@ -278,7 +315,7 @@ pub fn taken(live: &Live<'_>) -> Verdict {
 pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict {
     let (database, decided) = match intent {
         Intent::Pause(_) => return verdict(State::False, PAUSED, IS_PAUSED),
-        Intent::Refuse(_) => return verdict(State::False, "InvalidSpec", "the spec has to be mended first"),
+        Intent::Refuse(_) => return verdict(State::False, INVALID_SPEC, "the spec has to be mended first"),
         Intent::CarryOut(database, decided) => (database, decided),
     };
     if let Some(failure) = live.failure {
@@ -333,9 +370,9 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
 /// Why a write failed: what people can mend by a name of its own.
 fn reason_of(failure: &Error) -> &'static str {
     match failure {
-        Error::Apply(ApplyError::NotOurs { .. }) => "NameTaken",
-        Error::Apply(ApplyError::Rejected { .. }) => "Rejected",
-        _ => "Blocked",
+        Error::Apply(ApplyError::NotOurs { .. }) => NAME_TAKEN,
+        Error::Apply(ApplyError::Rejected { .. }) => REJECTED,
+        _ => BLOCKED,
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn lookup(databases: &[LogicalDatabase]) -> String {
     format!("SELECT datname, pg_get_userbyid(datdba) FROM pg_database WHERE datname IN ({names})")
 }
 
-/// Each database with its owner, as was answered to [`lookup`].
+/// Each name with what was found beside it: a database with its owner, as was answered to [`lookup`], or an extension with its version, as to [`lookup_installed`].
 pub(super) fn found(answers: &[Rows]) -> Option<BTreeMap<String, String>> {
     let [rows] = answers else {
         return None;
@@ -63,11 +63,6 @@ pub(super) fn steps(
 pub(super) fn lookup_installed(extensions: &[Extension]) -> String {
     let names = literals(extensions.iter().map(|extension| extension.name.as_str()));
     format!("SELECT extname, extversion FROM pg_extension WHERE extname IN ({names})")
-}
-
-/// Each with its version, as was answered to [`lookup_installed`].
-pub(super) fn installed(answers: &[Rows]) -> Option<BTreeMap<String, String>> {
-    found(answers)
 }
 
 /// What the image has of these, which reads many files: of those alone that are to be made.

@@ -175,7 +175,7 @@ impl Content {
         let (name, declared) = (&database.name, &database.extensions);
         let mut local = Local::of(&self.options, name);
         let answers = local.ask(&databases::lookup_installed(declared), LOOKUP).await?;
-        let Some(installed) = databases::installed(&answers) else {
+        let Some(installed) = databases::found(&answers) else {
             return Err(odd);
         };
         let missing = databases::missing(declared, &installed);
