@@ -17,6 +17,7 @@
 //! time is up ends its PostgreSQL whatever else is under way.
 
 mod candidate;
+mod command;
 mod ending;
 mod facts;
 mod follower;
@@ -28,9 +29,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use command::{Command, How, Work, Write};
 pub use facts::{Data, Running, Server, Stored};
 
-use super::record::{Quorum, Record};
+use super::record::Record;
 use crate::api::database::agent::{Lsn, Plea, Report, Role, Settings};
 
 /// A time of the monotonic clock: since this process began.
@@ -94,74 +96,6 @@ pub struct Peer {
     pub report: Report,
     /// When it was asked.
     pub asked: Moment,
-}
-
-/// What takes long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// [`Command::Initialise`]
-    Initialising,
-    /// [`Command::Join`]
-    Joining,
-    /// [`Command::Rewind`]
-    Rewinding,
-    /// [`Command::Promote`]
-    Promoting,
-    /// [`Command::Stop`]
-    Stopping,
-    /// Anything else that is soon over.
-    Other,
-}
-
-/// What to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// Nothing, until something is new. For people: what is being waited for.
-    Wait(String),
-    /// Nothing, and a person is needed: why.
-    Fail(String),
-    /// Write the Lease.
-    Write(Write, Record),
-    /// Ask every other member to promise.
-    Plead,
-    /// Make the first data.
-    Initialise,
-    /// Copy the data of the instance of this name. What there was is put aside until the copy streams.
-    Join(String),
-    /// Go back to where this instance and that of this name parted, and become its replica.
-    Rewind(String),
-    /// Start PostgreSQL as a primary, whose commits wait for this.
-    Lead(Option<Quorum>),
-    /// Start PostgreSQL as a replica of the instance of this name, or have it turn there.
-    Follow(Option<String>),
-    /// Have the running replica become the primary, on a timeline after this one, with commits that wait for this.
-    Promote(u32, Option<Quorum>),
-    /// Have commits wait for this.
-    Synchronise(Option<Quorum>),
-    /// Stop PostgreSQL.
-    Stop(How),
-    /// Nothing is left to do: end.
-    Exit,
-}
-
-/// Why the Lease is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Write {
-    /// To hold it from now on.
-    Claim,
-    /// To go on holding it.
-    Renew,
-    /// To give it back.
-    Release,
-}
-
-/// How PostgreSQL is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// In order: sessions are ended, and replicas get all there is.
-    Fast,
-    /// At once, without a word to anybody, by SIGKILL if need be. It will have to recover.
-    Immediate,
 }
 
 /// What has to be remembered from one step to the next.
