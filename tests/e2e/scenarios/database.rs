@@ -227,6 +227,12 @@ pub async fn the_operator_being_down_changes_nothing(world: Arc<World>) -> Outco
     }
     tell(&world, "unattended", &mended);
 
+    until("every pod to be labelled with its role", REPLACED, || async {
+        let pods = pods(&database).await?;
+        let labelled = pods.iter().all(|(_, _, role)| !role.is_empty());
+        Ok(Seen::when(labelled, (), format!("{pods:?}")))
+    })
+    .await?;
     let left = (pods(&database).await?, database.lease().await?);
     olm::install(&world, Wish::manual("candidate", "0.3.0"), "0.3.0").await?;
     database.ready(SERVING).await?;
