@@ -76,8 +76,9 @@ async fn a_postmaster_that_was_killed_is_started_again_in_place() {
     let pause = writers.resume(&database, killed).await;
     figure("postmaster_killed", pause);
     assert!(pause < Duration::from_secs(8), "{pause:?}\n{}", database.logs());
-    assert_eq!(database.primary().await, Some(primary));
+    // Sessions outlive it for a moment, and may have been what answered.
     database.whole().await;
+    assert_eq!(database.primary().await, Some(primary));
     writers.finish(&database).await;
 }
 
