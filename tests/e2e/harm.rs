@@ -95,6 +95,10 @@ impl Harm {
     pub async fn done_to(self, observed: &Observed) -> Outcome<Mended> {
         let (database, world) = (&observed.database, &observed.database.world);
         database.rested().await?;
+        if matches!(self.consequence(), Consequence::Waiting) {
+            // What it says of this time is not what it said of the last.
+            database.ready(SERVING).await?;
+        }
         let primary = database.primary().await?;
         // Asked before anything is measured
         let peers = Others::peers(&primary, &database.instances().await?);
