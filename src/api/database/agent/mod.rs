@@ -107,6 +107,12 @@ impl Settings {
     pub fn has_member(&self, name: &str) -> bool {
         self.members.iter().any(|member| member.name == name)
     }
+
+    /// The names of all instances that are to be there but this one.
+    pub fn others<'a>(&'a self, me: &'a str) -> impl Iterator<Item = &'a str> {
+        let names = self.members.iter().map(|member| member.name.as_str());
+        names.filter(move |name| *name != me)
+    }
 }
 
 /// An instance, which is also a pod of the StatefulSet.

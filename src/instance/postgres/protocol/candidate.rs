@@ -45,11 +45,6 @@ impl Protocol {
 
     /// Nobody ever held it. The first data is made by the first instance, if nobody has any; if somebody has, its volume outlived an earlier Database of this name.
     fn begin(&mut self, seen: &Seen, situation: &Situation<'_>) -> Command {
-        let others = situation
-            .settings
-            .members
-            .iter()
-            .filter(|member| member.name != situation.me);
         let answers: BTreeMap<&str, &Report> = situation
             .peers
             .iter()
@@ -59,10 +54,8 @@ impl Protocol {
         if let Some((name, _)) = answers.iter().find(|(_, report)| report.role == Role::Primary) {
             return Command::Wait(format!("the primary {name} to take the Lease"));
         }
-        let silent: Vec<&str> = others
-            .map(|member| member.name.as_str())
-            .filter(|name| !answers.contains_key(name))
-            .collect();
+        let others = situation.settings.others(situation.me);
+        let silent: Vec<&str> = others.filter(|name| !answers.contains_key(name)).collect();
         // Where there is known to be data, whoever has it may be among those that do not answer.
         let known = situation.settings.system_identifier.is_some();
         if !silent.is_empty() && (known || situation.now.saturating_sub(seen.since) < GATHERING) {

@@ -346,12 +346,8 @@ pub(super) fn first_quorum(present: &[&str], situation: &Situation<'_>) -> Optio
     };
     let present = of(present.iter().map(|&name| name.to_owned()).collect());
     let others = || {
-        let others = situation
-            .settings
-            .members
-            .iter()
-            .filter(|member| member.name != situation.me);
-        of(others.map(|member| member.name.clone()).collect())
+        let others = situation.settings.others(situation.me);
+        of(others.map(str::to_owned).collect())
     };
     match situation.settings.synchronous {
         Synchronous::Off => None,

@@ -110,12 +110,8 @@ impl Protocol {
         if !present.is_empty() {
             return present;
         }
-        let others = situation
-            .settings
-            .members
-            .iter()
-            .filter(|member| member.name != situation.me);
-        others.map(|member| member.name.clone()).collect()
+        let others = situation.settings.others(situation.me);
+        others.map(str::to_owned).collect()
     }
 
     fn note_applied(&mut self, running: &Running, now: Moment) {

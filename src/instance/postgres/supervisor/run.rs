@@ -185,8 +185,8 @@ impl Supervisor {
         if !self.follows || settings.synchronous == Synchronous::Off {
             return self.quorum.clone();
         }
-        let names = settings.members.iter().map(|member| member.name.clone());
-        let standbys = names.filter(|name| *name != self.options.name).collect();
+        let others = settings.others(&self.options.name);
+        let standbys = others.map(str::to_owned).collect();
         Some(Quorum { standbys, need: 1 })
     }
 

@@ -32,13 +32,8 @@ impl Supervisor {
         }
         let report = self.report(role, &server, configuration.as_ref(), now);
         let ready = self.readiness(role, &server, now);
-        let others = self
-            .mounted
-            .settings
-            .members
-            .iter()
-            .map(|member| member.name.clone());
-        let others = others.filter(|name| *name != self.options.name).collect();
+        let others = self.mounted.settings.others(&self.options.name);
+        let others = others.map(str::to_owned).collect();
         let holds = self.protocol.leads(now.saturating_duration_since(self.began));
         set(&self.labels, Labels { role, holds, others });
         let leads = role == Role::Primary && self.written_from.is_some();
