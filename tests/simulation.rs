@@ -373,13 +373,13 @@ fn an_operator_that_stops_after_a_write_does_nothing_twice() {
 #[test]
 fn a_write_of_the_last_operator_that_arrives_late_undoes_nothing() {
     let test = "a_write_of_the_last_operator_that_arrives_late_undoes_nothing";
-    cases::each(test, each_write(Mishap::Late, [11, 1, 1]), live_through);
+    cases::each(test, each_write(Mishap::Late, [11, 3, 1]), live_through);
 }
 
 #[test]
 fn an_operator_that_takes_over_with_a_stale_cache_undoes_nothing() {
     let test = "an_operator_that_takes_over_with_a_stale_cache_undoes_nothing";
-    cases::each(test, each_write(Mishap::Behind, [13, 2, 1]), live_through);
+    cases::each(test, each_write(Mishap::Behind, [13, 4, 1]), live_through);
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn a_write_that_fails_is_made_up_for() {
         Mishap::Invalid,
     ];
     let cases = mishaps.into_iter().flat_map(|mishap| {
-        let mut cases = each_write(mishap, [17, 4, 1]);
+        let mut cases = each_write(mishap, [17, 8, 1]);
         cases.retain(|of| mishap == Mishap::Conflict || !of.subject.is_spared());
         cases
     });
@@ -457,7 +457,7 @@ async fn live_in(
 
 #[test]
 fn storms_change_nothing_in_the_end() {
-    let seeds = Of::seeds(3, 30).into_iter();
+    let seeds = Of::seeds(3, 20).into_iter();
     let cases = seeds.filter(|seed| !seed.subject.is_spared());
     let cases = cases.map(|seed| seed.map(Storms::new));
     cases::each_shortened("storms_change_nothing_in_the_end", cases, live_in);
@@ -465,7 +465,7 @@ fn storms_change_nothing_in_the_end() {
 
 #[test]
 fn whatever_people_do_is_told_or_brought_about() {
-    let cases = Of::seeds(8, 200).into_iter().map(|seed| seed.map(Deeds::Seed));
+    let cases = Of::seeds(8, 80).into_iter().map(|seed| seed.map(Deeds::Seed));
     let test = "whatever_people_do_is_told_or_brought_about";
     cases::each_shortened(test, cases, deeds::play);
 }
