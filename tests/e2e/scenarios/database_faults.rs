@@ -155,7 +155,11 @@ pub async fn a_primary_whose_disk_hangs_is_replaced_and_comes_back(world: Arc<Wo
             rejoined.as_secs_f64()
         ));
         observed.writes_since(over).await?;
-        each.push(Mended { pause, rejoined });
+        each.push(Mended {
+            pause,
+            rejoined,
+            promoted: Some(true),
+        });
     }
     database.ready(SERVING).await?;
     tell(&world, "disk-hangs", &each);
