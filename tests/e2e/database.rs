@@ -60,7 +60,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Applies the database with the fields of `spec` on top. Its pods fit on a small machine.
+    /// Applies the database with the fields of `spec` on top; null takes a field away. Its pods fit on a small machine.
     pub async fn apply(&self, spec: Value) -> Outcome<DynamicObject> {
         let mut whole = json!({
             "version": self.world.settings.major,
@@ -73,6 +73,7 @@ impl Database {
         });
         if let (Some(whole), Value::Object(fields)) = (whole.as_object_mut(), spec) {
             whole.extend(fields);
+            whole.retain(|_, value| !value.is_null());
         }
         let manifest = json!({
             "apiVersion": "roadstead.dev/v1", "kind": "Database", "metadata": {"name": self.name}, "spec": whole,
