@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::database::{Database, Observed, REJOINED, REPLACED};
-use crate::objects::{DATABASE, POD, condition, text};
+use crate::database::{Database, Observed, REJOINED, REPLACED, SERVING, answer};
+use crate::ledger;
+use crate::objects::{DATABASE, LEASE, POD, PVC, SECRET, SERVICE, condition, text};
 use crate::olm;
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
@@ -137,6 +139,69 @@ pub async fn fewer_instances_and_more_again_cost_nothing_that_was_acknowledged(w
     }
     database.all_stream().await?;
     observed.finish().await
+}
+
+/// Volumes stay unless the author says otherwise. The password goes with the Secret that was the database's own.
+pub async fn a_database_that_is_made_anew_takes_up_its_data_with_a_new_password(
+    world: Arc<World>,
+) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let spec = json!({"instances": 2, "storage": {"size": "1Gi"}});
+    let database = Database::serving(&world, "kept", spec.clone()).await?;
+    database.observed().await?.finish().await?;
+    let earlier = database.config(database.name).await?;
+    let rows = ledger::rows(&earlier).await.map_err(Failure::new)?;
+    ensure!(!rows.is_empty(), "nothing was written");
+    let volumes = claims(&database).await?;
+    ensure!(volumes.len() == 2, "the claims are {volumes:?}");
+
+    let (namespace, name) = (database.namespace.as_str(), database.name);
+    let delete = ["-n", namespace, "delete", "database", name, "--wait=false"];
+    world.run("kubectl", &delete).await?;
+    world.wait_gone(DATABASE, namespace, name, SERVING).await?;
+    for kind in [SECRET, SERVICE, LEASE] {
+        world.wait_gone(kind, namespace, name, REJOINED).await?;
+    }
+    until("every pod to be gone", REJOINED, || async {
+        let left = database.instances().await?;
+        Ok(Seen::when(left.is_empty(), (), format!("{left:?}")))
+    })
+    .await?;
+
+    database.apply(spec).await?;
+    // By the password of the new Secret
+    database.comes_up().await?;
+    let config = database.config(name).await?;
+    ensure!(
+        config.get_password() != earlier.get_password(),
+        "the password is the same"
+    );
+    let found = ledger::rows(&config).await.map_err(Failure::new)?;
+    ensure!(
+        found == rows,
+        "{} rows were left, and {} are there",
+        rows.len(),
+        found.len()
+    );
+    let mut outdated = config.clone();
+    outdated.password(earlier.get_password().unwrap_or_default());
+    let answer = answer(&outdated, "SELECT 'in'").await;
+    ensure!(answer.is_err(), "the earlier password works");
+    let now = claims(&database).await?;
+    ensure!(now == volumes, "the claims were {volumes:?}, are {now:?}");
+    // It takes writes, and both instances have them
+    database.observed().await?.finish().await
+}
+
+/// The claims with their UIDs.
+async fn claims(database: &Database) -> Outcome<Vec<(String, String)>> {
+    let claims = database.world.list(PVC, &database.namespace, "").await?;
+    let claims = claims.iter();
+    let mut claims: Vec<_> = claims
+        .map(|it| (it.name_any(), it.uid().unwrap_or_default()))
+        .collect();
+    claims.sort();
+    Ok(claims)
 }
 
 /// How many instances there are and what each may use, by one word; replicas are brought up to date and made as for any other change.

@@ -43,6 +43,7 @@ pub const ALL: &[Scenario] = &[
     scenario!(database_changes::changes_reach_every_instance_with_one_short_pause_each, apart: true),
     scenario!(database_changes::fewer_instances_and_more_again_cost_nothing_that_was_acknowledged, apart: true),
     scenario!(database_changes::another_size_scales_and_keeps_nobody_from_writing_for_long, apart: true),
+    scenario!(database_changes::a_database_that_is_made_anew_takes_up_its_data_with_a_new_password, apart: true),
     scenario!(database_faults::all_pods_deleted_at_once_come_back_with_every_write, apart: true),
     scenario!(database_faults::a_replica_whose_data_is_damaged_is_copied_anew, apart: true),
     scenario!(database_faults::a_replica_whose_volume_is_deleted_is_copied_anew, apart: true),
