@@ -9,7 +9,7 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::objects::{SERVICE, text};
@@ -215,6 +215,23 @@ impl Instance {
         );
         cut.nft(world, &rules).await?;
         Ok(cut)
+    }
+
+    // ---- what may be done to it ----------------------------------------------------------------------------------
+
+    /// Whether the API server would let a drain of its node evict the pod. It is asked, and nothing more.
+    pub async fn may_be_evicted(&self) -> Outcome<bool> {
+        let mut config = kube::Config::infer().await?;
+        // A refusal is the answer, and not asked for again and again
+        config.default_retry = false;
+        let pods: Api<Pod> = Api::namespaced(kube::Client::try_from(config)?, &self.namespace);
+        let mut asked = EvictParams::default();
+        asked.post_options.dry_run = true;
+        match pods.evict(&self.name, &asked).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 429 => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     // ---- what it says -----------------------------------------------------------------------------------------

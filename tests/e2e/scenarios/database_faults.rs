@@ -39,13 +39,15 @@ pub async fn a_replica_whose_volume_is_deleted_is_copied_anew(world: Arc<World>)
     repeated(&world, "volume", Fault::Replica(Ill::DeleteVolume)).await
 }
 
-/// What is wrong, and what a person can do about it, stands in the status; and that helps.
+/// What is wrong, and what a person can do about it, stands in the status; and that helps. Meanwhile no drain of a node takes a second instance.
 pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
     let database = Database::serving(&world, "refused", json!({})).await?;
     database.all_stream().await?;
     let observed = database.observed().await?;
     let replica = a_replica(&database).await?;
+    let all = database.instances().await?;
+    drains_may_take(&all, true).await?;
     replica.confuse()?;
     let command = until("the status to say what helps", REPLACED, || async {
         let object = database.get().await?;
@@ -63,6 +65,8 @@ pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc
     })
     .await?;
     world.note(&command);
+    let others: Vec<Instance> = all.into_iter().filter(|it| it.uid != replica.uid).collect();
+    drains_may_take(&others, false).await?;
     for command in command.split(" && ") {
         let command = command.strip_prefix("kubectl ").unwrap_or(command);
         world
@@ -72,6 +76,18 @@ pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc
     database.all_stream().await?;
     database.ready(SERVING).await?;
     observed.finish().await
+}
+
+/// Waits until a drain of its node may take each of these, or none of them: the budget is counted anew a moment after a pod has changed.
+async fn drains_may_take(instances: &[Instance], wanted: bool) -> Outcome {
+    until("the PodDisruptionBudget to be counted", REPLACED, || async {
+        let mut answers = Vec::new();
+        for instance in instances {
+            answers.push(instance.may_be_evicted().await?);
+        }
+        Ok(Seen::equal(&answers, &vec![wanted; instances.len()]))
+    })
+    .await
 }
 
 /// Writes stop, or another instance takes over, once. Nothing goes back and forth, and nobody's hand is needed but to make room.
