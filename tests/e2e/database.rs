@@ -138,6 +138,15 @@ impl Database {
         Ok(found)
     }
 
+    /// What stays the same for as long as no instance is started again, and the same one leads.
+    pub async fn lives(&self) -> Outcome<Vec<Vec<String>>> {
+        let mut lives = Vec::new();
+        for instance in self.instances().await? {
+            lives.push(instance.life(&self.world).await?);
+        }
+        Ok(lives)
+    }
+
     /// Waits until one pod alone is labelled as the primary.
     pub async fn primary(&self) -> Outcome<Instance> {
         self.primary_other_than("").await
