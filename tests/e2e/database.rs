@@ -171,6 +171,11 @@ impl Database {
 
     /// Waits until every other instance streams from the primary, as both of them see it.
     pub async fn all_stream(&self) -> Outcome {
+        self.stream(INSTANCES).await
+    }
+
+    /// As [`Self::all_stream`], where there are so many instances.
+    pub async fn stream(&self, instances: usize) -> Outcome {
         until("every instance to stream", REJOINED, || async {
             let all = self.instances().await?;
             let of_primary = |it: &&Instance| it.role == "primary";
@@ -189,7 +194,7 @@ impl Database {
                     lacking.push(format!("{} {received:?}", replica.name));
                 }
             }
-            let whole = all.len() == INSTANCES && lacking.is_empty();
+            let whole = all.len() == instances && lacking.is_empty();
             let instead = format!(
                 "{} instances, {lacking:?} do not, the primary sends to {sent_to:?}",
                 all.len()

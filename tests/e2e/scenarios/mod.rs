@@ -51,6 +51,7 @@ pub const ALL: &[Scenario] = &[
     scenario!(database_faults::a_full_volume_costs_no_write_and_no_series_of_failovers, apart: true),
     scenario!(database_faults::a_primary_whose_disk_hangs_is_replaced_and_comes_back, apart: true),
     scenario!(database_faults::without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost, apart: true),
+    scenario!(database_faults::with_two_instances_writes_wait_for_the_only_standby, apart: true),
     scenario!(database_faults::random_faults_in_a_row_cost_no_write_and_all_comes_back),
     scenario!(database_changes::ten_databases_cost_the_operator_little),
     scenario!(database::the_operator_being_down_changes_nothing),
