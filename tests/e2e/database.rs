@@ -138,7 +138,7 @@ impl Database {
         Ok(found)
     }
 
-    /// What stays the same for as long as no instance is started again, and the same one leads.
+    /// What stays the same for as long as no instance is started again. Who leads, the Lease says.
     pub async fn lives(&self) -> Outcome<Vec<Vec<String>>> {
         let mut lives = Vec::new();
         for instance in self.instances().await? {

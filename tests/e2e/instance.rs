@@ -164,13 +164,13 @@ impl Instance {
         Ok(format!("/proc/{}/root{path}", any.pid))
     }
 
-    /// What stays the same for as long as neither pod nor container nor PostgreSQL is started again, and it leads or follows as before.
+    /// What stays the same for as long as neither pod nor container nor PostgreSQL is started again.
     pub async fn life(&self, world: &World) -> Outcome<Vec<String>> {
         let started = ["SELECT pg_postmaster_start_time()"];
         let started = self.query(world, "postgres", &started).await?;
-        let (restarts, role) = (self.restarts.to_string(), self.role.clone());
+        let restarts = self.restarts.to_string();
         let own = [self.name.clone(), self.uid.clone(), self.container.clone()];
-        Ok([&own[..], &[restarts, role, started]].concat())
+        Ok([&own[..], &[restarts, started]].concat())
     }
 
     /// The processes of PostgreSQL, the postmaster first.
