@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use super::v1::Synchronous;
+use crate::api::text::sha256_hex;
 pub use content::{Extension, LogicalDatabase, MAX_UNMADE, MAX_UNMADE_TEXT, User};
 pub use lsn::{Lsn, NotLsn};
 
@@ -324,7 +325,7 @@ pub struct Restart {
 
 /// What names settings: the SHA-256 of the file, in hex.
 pub fn settings_hash(file: impl AsRef<[u8]>) -> String {
-    crate::api::my_proxy::agent::config_hash(file)
+    sha256_hex(file)
 }
 
 #[cfg(test)]
