@@ -6,6 +6,7 @@
 
 mod content;
 mod lsn;
+mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,7 @@ pub use super::v1::Synchronous;
 use crate::api::text::sha256_hex;
 pub use content::{Extension, LogicalDatabase, MAX_UNMADE, MAX_UNMADE_TEXT, User};
 pub use lsn::{Lsn, NotLsn};
+pub use record::{Quorum, Record};
 
 /// The port of a pod on which its instance manager answers over HTTPS.
 pub const PORT: u16 = 8008;
@@ -62,7 +64,7 @@ pub const OPERATOR_ROLE: &str = "operator";
 pub const REPLICATION_USER: &str = "roadstead_replication";
 /// The label of a pod that says which [`Role`] it has.
 pub const ROLE_LABEL: &str = "roadstead.dev/role";
-/// The annotation of a database's Lease in which its instances keep what they need besides who holds it.
+/// The annotation of a database's Lease in which its instances keep a [`Record`]: what they need besides who holds it.
 pub const RECORD: &str = "roadstead.dev/database";
 /// The container in which the instance manager and PostgreSQL run.
 pub const CONTAINER: &str = "postgres";

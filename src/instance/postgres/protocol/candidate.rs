@@ -9,8 +9,7 @@ use super::holder::first_quorum;
 use super::{
     Command, Data, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh, is_predecessor,
 };
-use crate::api::database::agent::{Lsn, Report, Role};
-use crate::instance::postgres::record::Record;
+use crate::api::database::agent::{Lsn, Record, Report, Role};
 
 /// For so long nobody but the one that was named takes the Lease.
 pub(super) const HANDOVER: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Command, Data, How, Mending, Passing, Protocol, Running, Server, Situation, Stored, Work};
-use crate::instance::postgres::record::Record;
+use crate::api::database::agent::Record;
 
 /// A replica that neither receives from a primary that is there nor replays for so long may have parted from it.
 const PARTED: Duration = Duration::from_secs(10);

@@ -6,8 +6,7 @@ use rstest::rstest;
 
 use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Work, Write};
 use super::secs;
-use crate::api::database::agent::{Report, Role, Settings};
-use crate::instance::postgres::record::Record;
+use crate::api::database::agent::{Record, Report, Role, Settings};
 
 /// The instance a-0, which sees a Lease that names a primary.
 struct Instance {
