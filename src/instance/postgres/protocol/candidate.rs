@@ -120,7 +120,7 @@ impl Protocol {
                 system_identifier: Some(known.clone()),
                 ..Record::default()
             };
-            return Command::Fail(foreign(stored, &record));
+            return Command::Fail(foreign(stored, &record, situation.me));
         }
         // What is on the volume was looked at before PostgreSQL was started, and tells of a replica only how far it goes at least.
         let (timeline, led, end) = match situation.server {
@@ -179,7 +179,7 @@ impl Protocol {
         }
         match (situation.server, situation.data) {
             (Server::Stopped, Data::Present(stored)) if !is_ours(stored, record) => {
-                Command::Fail(foreign(stored, record))
+                Command::Fail(foreign(stored, record, situation.me))
             }
             (Server::Stopped, Data::Present(_)) | (Server::Running(_), _) => self.claim(Record {
                 handover: None,

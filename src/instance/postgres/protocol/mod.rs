@@ -31,6 +31,7 @@ use std::time::Duration;
 
 pub use command::{Command, How, Work, Write};
 pub use facts::{Data, Running, Server, Stored};
+pub use follower::anew;
 
 use crate::api::database::agent::{Lsn, Plea, Record, Report, Role, Settings};
 
