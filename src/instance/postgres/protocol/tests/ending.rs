@@ -109,7 +109,7 @@ fn a_holder_whose_volume_cannot_be_read_gives_the_lease_back_and_takes_it_no_mor
 fn who_finds_the_data_of_another_database_tells_the_commands_that_have_it_copied_anew(
     #[case] primary: &'static str,
 ) {
-    let mut instance = Instance::new(if primary == "a-0" { "" } else { "u-2" }, primary);
+    let mut instance = Instance::new(if primary == "a-0" { "" } else { "v-1" }, primary);
     instance.data = Data::Present(Stored {
         system_identifier: "2".to_owned(),
         standby: true,
