@@ -8,12 +8,11 @@ mod postgres;
 use std::time::Duration;
 
 use postgres::{Authority, Instance, PASSWORD, SOON, lock, two};
-use roadstead::api::database::agent::Lsn;
+use roadstead::api::database::agent::{Lsn, Quorum};
 use roadstead::instance::postgres::canary::{Beat, Canary};
 use roadstead::instance::postgres::history::{placeholder_history, remove_placeholders};
 use roadstead::instance::postgres::postmaster::{Postmaster, kill_all};
 use roadstead::instance::postgres::protocol::{Data, Stored};
-use roadstead::instance::postgres::record::Quorum;
 use roadstead::instance::postgres::sql::{Local, SqlError};
 use roadstead::instance::postgres::volume::{Volume, VolumeError};
 use rustix::process::{Signal, kill_process};

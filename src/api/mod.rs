@@ -18,4 +18,5 @@ pub mod served;
 pub mod settings;
 #[cfg(test)]
 mod testing;
+pub mod text;
 pub mod trino_cluster;

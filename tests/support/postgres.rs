@@ -6,12 +6,11 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use roadstead::api::database::agent::{Member, REPLICATION_USER, Settings};
+use roadstead::api::database::agent::{Member, Quorum, REPLICATION_USER, Settings};
 use roadstead::instance::postgres::options::Options;
 use roadstead::instance::postgres::postmaster::{Postmaster, kill_all};
 use roadstead::instance::postgres::programs::Programs;
 use roadstead::instance::postgres::protocol::Running;
-use roadstead::instance::postgres::record::Quorum;
 use roadstead::instance::postgres::sql::Local;
 use roadstead::instance::postgres::volume::{Volume, VolumeError};
 use roadstead::instance::postgres::{certificates, config};

@@ -1,9 +1,8 @@
 //! What the operator and the agent in its pods agree on.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+
+use crate::api::text::sha256_hex;
 
 /// The exit code of a check that nginx refused the configuration of, as opposed to a check that could not be made.
 pub const REFUSED: u8 = 3;
@@ -34,40 +33,12 @@ pub struct Report {
 
 /// What names a configuration: the SHA-256 of `nginx.conf`, in hex.
 pub fn config_hash(config: impl AsRef<[u8]>) -> String {
-    hex(&Sha256::digest(config))
-}
-
-/// Two lower-case digits for each byte.
-pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-/// At most `bytes` long, cut between two characters.
-pub fn shorten(text: &str, bytes: usize) -> String {
-    text[..text.floor_char_boundary(bytes)].to_owned()
+    sha256_hex(config)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reason_is_cut_between_characters() {
-        assert_eq!((shorten("aé", 2), shorten("aé", 9)), ("a".into(), "aé".into()));
-    }
-
-    #[test]
-    fn a_configuration_is_named_as_sha256sum_does_it() {
-        assert_eq!(
-            config_hash("events {}\n"),
-            "b2496c33033eadfe85d1dcdfea8cb6af5fb63033d3fd08898a5fd76199aa5443"
-        );
-    }
 
     #[test]
     fn a_report_of_an_older_agent_is_understood() {

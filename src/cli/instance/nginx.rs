@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{begin, fail};
-use crate::api::my_proxy::agent::{self, MAX_REASON, REFUSED, shorten};
+use crate::api::my_proxy::agent::{self, MAX_REASON, REFUSED};
+use crate::api::text::shorten;
 use crate::instance::nginx::check::{CheckError, check_once};
 use crate::instance::nginx::{Options, Timing, supervisor};
 

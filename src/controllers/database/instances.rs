@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use tokio::time::{Instant, timeout};
 
 use crate::api::database::agent::{Handover, PORT, Report, Restart};
-use crate::api::my_proxy::agent::shorten;
+use crate::api::text::shorten;
 use crate::pki::authority::Identity;
 
 /// The longest answer that is read, in bytes.

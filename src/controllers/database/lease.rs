@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use serde::Deserialize;
 
-use crate::api::database::agent::{Lsn, RECORD};
+pub use crate::api::database::agent::Quorum;
+use crate::api::database::agent::{Lsn, RECORD, Record};
 
 /// Who holds the Lease, and what the operator wants to know of the record beside it. What instances write with every renewal is not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,29 +28,6 @@ pub struct Held {
     pub missing: Option<(Lsn, Lsn)>,
 }
 
-/// Part of what instances keep in the annotation.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Record {
-    primary: String,
-    system_identifier: Option<String>,
-    timeline: u32,
-    members: BTreeSet<String>,
-    quorums: Vec<Quorum>,
-    asynchronous: bool,
-    missing: Option<(Lsn, Lsn)>,
-}
-
-/// What commits wait for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Quorum {
-    /// The names of replicas.
-    pub standbys: BTreeSet<String>,
-    /// How many of them.
-    pub need: usize,
-}
-
 impl Held {
     /// What a Lease says. An annotation that cannot be read says nothing.
     pub fn of(lease: &Lease) -> Self {
@@ -68,6 +45,10 @@ impl Held {
             quorums,
             asynchronous,
             missing,
+            // They change with every renewal, or concern instances alone.
+            flushed: _,
+            handover: _,
+            stopped: _,
         } = record.unwrap_or_default();
         members.extend(quorums.iter().flat_map(|quorum| quorum.standbys.clone()));
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
@@ -103,7 +84,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::instance::postgres::record::{Quorum, Record as Written};
 
     fn names(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|&name| name.to_owned()).collect()
@@ -119,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_instances_write_is_read() {
-        let written = Written {
+        let written = Record {
             primary: "orders-1".into(),
             system_identifier: Some("7".into()),
             timeline: 3,
@@ -128,7 +108,7 @@ mod tests {
                 standbys: names(&["orders-2"]),
                 need: 1,
             }],
-            ..Written::default()
+            ..Record::default()
         };
         let held = Held::of(&lease("uid-nonce", json!(written)));
         assert_eq!(held.leader(), Some("orders-1"));
@@ -137,7 +117,7 @@ mod tests {
             (Some("7"), Some(3))
         );
         assert_eq!(held.named, names(&["orders-0", "orders-1", "orders-2"]));
-        let waited_for = super::Quorum {
+        let waited_for = Quorum {
             standbys: names(&["orders-2"]),
             need: 1,
         };
@@ -151,10 +131,10 @@ mod tests {
     #[test]
     fn a_renewal_does_not_matter_and_another_holder_does() {
         let at = |flushed| {
-            let written = Written {
+            let written = Record {
                 primary: "orders-0".into(),
                 flushed: Lsn(flushed),
-                ..Written::default()
+                ..Record::default()
             };
             lease("uid-nonce", json!(written))
         };

@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use crate::api::my_proxy::agent::{MAX_REASON, PORT, REPORT, Report, shorten};
+use crate::api::my_proxy::agent::{MAX_REASON, PORT, REPORT, Report};
+use crate::api::text::shorten;
 
 /// Between two questions to pods that are still loading: at first, and at last.
 const LOADING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));

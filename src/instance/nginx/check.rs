@@ -12,7 +12,8 @@ use super::Options;
 use super::generation::{self, Unwritable};
 use super::inputs::{Inputs, Unreadable};
 use super::machine::Machine;
-use crate::api::my_proxy::agent::{MAX_REASON, shorten};
+use crate::api::my_proxy::agent::MAX_REASON;
+use crate::api::text::shorten;
 
 /// Why a configuration is not to be used.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::Options;
-use crate::api::my_proxy::agent::{config_hash, hex};
+use crate::api::my_proxy::agent::config_hash;
+use crate::api::text::hex;
 
 /// Everything a generation is made of, as it was at one moment. Small files (a ConfigMap holds at most 1 MiB), so they are read
 /// whole: modification times of mounted files say little.

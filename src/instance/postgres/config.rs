@@ -5,8 +5,7 @@ use std::io;
 use super::conninfo::{self, Purpose};
 use super::files;
 use super::options::Options;
-use super::record::Quorum;
-use crate::api::database::agent::{Member, REPLICATION_USER, Settings};
+use crate::api::database::agent::{Member, Quorum, REPLICATION_USER, Settings};
 
 /// The map of `pg_ident.conf`.
 const MAP: &str = "roadstead";

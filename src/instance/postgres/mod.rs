@@ -6,7 +6,6 @@
 //! | [`lease`], [`pods`], [`secrets`] | what is asked of the API server |
 //! | [`tls`], [`server`], [`peers`] | what instances, the operator and others are answered, and what other instances are asked |
 //! | [`protocol`] | what to do next, from all that is known. Pure: no client, no clock |
-//! | [`record`] | what the instances keep in the Lease |
 //! | [`options`] | where everything is |
 //! | [`volume`] | the lock that all who work with the data hold, and what becomes of the data while PostgreSQL is stopped |
 //! | [`programs`] | PostgreSQL's programs that make data: initdb, pg_basebackup, pg_rewind |
@@ -45,7 +44,6 @@ mod prepare;
 pub mod program;
 pub mod programs;
 pub mod protocol;
-pub mod record;
 pub mod secrets;
 pub mod server;
 mod session;

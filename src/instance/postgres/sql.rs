@@ -236,7 +236,7 @@ fn configuration(answers: &[Rows]) -> Option<Configuration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instance::postgres::record::Quorum;
+    use crate::api::database::agent::Quorum;
 
     fn row(values: &[&str]) -> Vec<Option<String>> {
         let value = |value: &&str| (*value != "-").then(|| (*value).to_owned());

@@ -6,6 +6,7 @@
 
 mod content;
 mod lsn;
+mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +14,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use super::v1::Synchronous;
+use crate::api::text::sha256_hex;
 pub use content::{Extension, LogicalDatabase, MAX_UNMADE, MAX_UNMADE_TEXT, User};
 pub use lsn::{Lsn, NotLsn};
+pub use record::{Quorum, Record};
 
 /// The port of a pod on which its instance manager answers over HTTPS.
 pub const PORT: u16 = 8008;
@@ -61,7 +64,7 @@ pub const OPERATOR_ROLE: &str = "operator";
 pub const REPLICATION_USER: &str = "roadstead_replication";
 /// The label of a pod that says which [`Role`] it has.
 pub const ROLE_LABEL: &str = "roadstead.dev/role";
-/// The annotation of a database's Lease in which its instances keep what they need besides who holds it.
+/// The annotation of a database's Lease in which its instances keep a [`Record`]: what they need besides who holds it.
 pub const RECORD: &str = "roadstead.dev/database";
 /// The container in which the instance manager and PostgreSQL run.
 pub const CONTAINER: &str = "postgres";
@@ -326,7 +329,7 @@ pub struct Restart {
 
 /// What names settings: the SHA-256 of the file, in hex.
 pub fn settings_hash(file: impl AsRef<[u8]>) -> String {
-    crate::api::my_proxy::agent::config_hash(file)
+    sha256_hex(file)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::config;
 use crate::api::my_proxy::ValidProxy;
-use crate::api::my_proxy::agent::hex;
+use crate::api::text::hex;
 use crate::controllers::my_proxy::Settings;
 
 /// The name of the file in the ConfigMap.

@@ -14,7 +14,7 @@ use super::prepare;
 use super::secrets::{Password, Passwords};
 use super::sql::{Local, SqlError};
 use crate::api::database::agent::{LogicalDatabase, MAX_UNMADE, MAX_UNMADE_TEXT, Settings, User};
-use crate::api::my_proxy::agent::shorten;
+use crate::api::text::shorten;
 
 /// How long a lookup may take. What the image has is in many files.
 const LOOKUP: Duration = Duration::from_secs(10);

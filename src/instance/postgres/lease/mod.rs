@@ -15,8 +15,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::record::Record;
-use crate::api::database::agent::Timing;
+use crate::api::database::agent::{Record, Timing};
 use crate::runtime::client::{is_conflict, is_not_found};
 
 pub use seen::Seen;

@@ -6,8 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use crate::api::database::agent::{RECORD, Timing};
-use crate::instance::postgres::record::Record;
+use crate::api::database::agent::{RECORD, Record, Timing};
 
 /// What a Lease says.
 #[derive(Clone, Debug, Default, PartialEq)]

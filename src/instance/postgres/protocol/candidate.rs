@@ -10,8 +10,7 @@ use super::{
     Command, Data, Moment, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh,
     is_predecessor,
 };
-use crate::api::database::agent::{Lsn, Report, Role};
-use crate::instance::postgres::record::Record;
+use crate::api::database::agent::{Lsn, Record, Report, Role};
 
 /// For so long nobody but the one that was named takes the Lease.
 pub(super) const HANDOVER: Duration = Duration::from_secs(10);
@@ -124,7 +123,7 @@ impl Protocol {
                 system_identifier: Some(known.clone()),
                 ..Record::default()
             };
-            return Command::Fail(foreign(stored, &record));
+            return Command::Fail(foreign(stored, &record, situation.me));
         }
         // What is on the volume was looked at before PostgreSQL was started, and tells of a replica only how far it goes at least.
         let (timeline, led, end) = match situation.server {
@@ -185,7 +184,7 @@ impl Protocol {
         }
         match (situation.server, situation.data) {
             (Server::Stopped, Data::Present(stored)) if !is_ours(stored, record) => {
-                Command::Fail(foreign(stored, record))
+                Command::Fail(foreign(stored, record, situation.me))
             }
             (Server::Stopped, Data::Present(_)) | (Server::Running(_), _) => self.claim(Record {
                 handover: None,

@@ -1,6 +1,6 @@
 //! What an instance may be told to do, and what of it takes long.
 
-use crate::instance::postgres::record::{Quorum, Record};
+use crate::api::database::agent::{Quorum, Record};
 
 /// What takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

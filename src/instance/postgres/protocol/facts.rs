@@ -1,8 +1,7 @@
 //! What an instance knows of itself at one moment.
 
-use crate::api::database::agent::{Lsn, Standby};
+use crate::api::database::agent::{Lsn, Quorum, Standby};
 use crate::instance::postgres::floors::Floors;
-use crate::instance::postgres::record::Quorum;
 
 /// What there is on the volume while PostgreSQL is stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Command, Data, How, Mending, Passing, Protocol, Running, Server, Situation, Stored, Work};
-use crate::instance::postgres::record::Record;
+use crate::api::database::agent::Record;
 
 /// A replica that neither receives from a primary that is there nor replays for so long may have parted from it.
 const PARTED: Duration = Duration::from_secs(10);
@@ -76,7 +76,9 @@ impl Protocol {
         }
         match data {
             Data::Unreadable(why) => Command::Fail(why.clone()),
-            Data::Present(stored) if !is_ours(stored, record) => Command::Fail(foreign(stored, record)),
+            Data::Present(stored) if !is_ours(stored, record) => {
+                Command::Fail(foreign(stored, record, situation.me))
+            }
             Data::Present(stored)
                 if stored.standby && matches!(self.mending, Mending::Nothing | Mending::Rewound) =>
             {
@@ -140,10 +142,16 @@ pub(super) fn is_ours(stored: &Stored, record: &Record) -> bool {
 }
 
 /// For people: whose data there is.
-pub(super) fn foreign(stored: &Stored, record: &Record) -> String {
+pub(super) fn foreign(stored: &Stored, record: &Record, me: &str) -> String {
     format!(
-        "the volume holds the data of another database: its system identifier is {}, and this database's is {}; delete the volume's claim to have it copied anew, or put its own data back",
+        "the volume holds the data of another database: its system identifier is {}, and this database's is {}; put its own data back, or, if another instance leads, have it copied anew: {}",
         stored.system_identifier,
         record.system_identifier.as_deref().unwrap_or("not known"),
+        anew(me),
     )
+}
+
+/// For people: the command that has the data of this instance copied anew. A claim goes only once no pod uses it, so nobody may wait for that.
+pub fn anew(name: &str) -> String {
+    format!("kubectl delete --wait=false pvc data-{name} && kubectl delete pod {name}")
 }

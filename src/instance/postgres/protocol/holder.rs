@@ -8,8 +8,7 @@ use super::{
     Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
     is_fresh, retry,
 };
-use crate::api::database::agent::{Lsn, Role, State, Synchronous};
-use crate::instance::postgres::record::{Quorum, Record};
+use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous};
 
 /// A primary that commits nothing for so long hangs: it is killed, and another takes over.
 const HUNG: Duration = Duration::from_secs(10);

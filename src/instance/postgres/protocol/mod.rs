@@ -31,9 +31,9 @@ use std::time::Duration;
 
 pub use command::{Command, How, Work, Write};
 pub use facts::{Data, Running, Server, Stored};
+pub use follower::anew;
 
-use super::record::Record;
-use crate::api::database::agent::{Lsn, Plea, Report, Role, Settings};
+use crate::api::database::agent::{Lsn, Plea, Record, Report, Role, Settings};
 
 /// A time of the monotonic clock: since this process began.
 pub type Moment = Duration;

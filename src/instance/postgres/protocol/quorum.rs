@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Moment, Protocol, Running, Situation};
-use crate::api::database::agent::{Lsn, Synchronous};
-use crate::instance::postgres::record::{Quorum, Record};
+use crate::api::database::agent::{Lsn, Quorum, Record, Synchronous};
 
 /// Every process of PostgreSQL has learned of a change after this time.
 const SETTLED: Duration = Duration::from_secs(2);

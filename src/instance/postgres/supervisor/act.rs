@@ -10,14 +10,13 @@ use super::super::certificates;
 use super::super::floors::Floors;
 use super::super::lease::{Kind, Written, view};
 use super::super::protocol::{Command, Data, How, Server, Work, Write};
-use super::super::record::Record;
 use super::super::server::Request;
 use super::super::sql::Local;
 use super::super::volume::Volume;
 use super::settings;
 use super::work::WorkError;
 use super::{Done, Event, Supervisor};
-use crate::api::database::agent::{Member, Plea, Role};
+use crate::api::database::agent::{Member, Plea, Record, Role};
 
 /// How long a stop in order may take once its checkpoint is written.
 const ORDERLY: Duration = Duration::from_secs(20);

@@ -46,12 +46,11 @@ use super::pods::PodClient;
 use super::postmaster::{LastWords, Postmaster};
 use super::programs::Programs;
 use super::protocol::{Command, Data, Protocol, Work, Write};
-use super::record::Quorum;
 use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
 use super::volume::{Volume, VolumeError};
-use crate::api::database::agent::{Member, Pause, Report};
+use crate::api::database::agent::{Member, Pause, Quorum, Report};
 use crate::instance::orphans::reap_orphans;
 
 /// The loop turns at least so often.

@@ -8,12 +8,11 @@ use tokio::time::{Instant, sleep};
 use super::super::config::render;
 use super::super::postmaster::{Postmaster, kill_all};
 use super::super::protocol::{Data, Server, Stored, Work};
-use super::super::record::Quorum;
 use super::super::volume::Volume;
 use super::act::PAUSE;
 use super::work::Tools;
 use super::{Done, Supervisor};
-use crate::api::database::agent::Synchronous;
+use crate::api::database::agent::{Quorum, Synchronous};
 
 /// PostgreSQL is asked to end at once before it is killed.
 const LAST_WORDS: Duration = Duration::from_millis(300);

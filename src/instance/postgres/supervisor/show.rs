@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::floors::is_lowered;
 use super::super::lease::view;
-use super::super::protocol::{Command, Data, FRESH, Server, Work, is_full};
+use super::super::protocol::{Command, Data, FRESH, Server, Work, anew, is_full};
 use super::super::server::Shown;
 use super::super::sql::Configuration;
 use super::senses::{Labels, READ};
@@ -209,10 +209,8 @@ impl Supervisor {
         let mut message = format!("PostgreSQL does not run: {}", self.ending);
         let replica = matches!(&self.data, Data::Present(stored) if stored.standby);
         if replica && !is_full(&self.ending) {
-            let name = &self.options.name;
-            message += &format!(
-                "; if its data is damaged, have it copied anew: kubectl delete --wait=false pvc data-{name} && kubectl delete pod {name}"
-            );
+            let command = anew(&self.options.name);
+            message += &format!("; if its data is damaged, have it copied anew: {command}");
         }
         Some(said.map_or_else(|| message.clone(), |said| format!("{said}; {message}")))
     }

@@ -11,10 +11,9 @@ use super::super::options::Options;
 use super::super::program::ProgramError;
 use super::super::programs::Programs;
 use super::super::protocol::{Data, is_full};
-use super::super::record::Quorum;
 use super::super::sql::{Local, SqlError};
 use super::super::volume::{Volume, VolumeError};
-use crate::api::database::agent::{CONTAINER, Settings};
+use crate::api::database::agent::{CONTAINER, Quorum, Settings};
 
 /// How long a promotion may take before it counts as failed; the protocol gives up on its own then.
 const PROMOTION: Duration = Duration::from_secs(60);

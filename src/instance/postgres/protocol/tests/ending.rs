@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use rstest::rstest;
 
-use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Work, Write};
+use super::super::{
+    Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
+};
 use super::secs;
-use crate::api::database::agent::{Report, Role, Settings};
-use crate::instance::postgres::record::Record;
+use crate::api::database::agent::{Record, Report, Role, Settings};
 
 /// The instance a-0, which sees a Lease that names a primary.
 struct Instance {
@@ -100,6 +101,32 @@ fn a_holder_whose_volume_cannot_be_read_gives_the_lease_back_and_takes_it_no_mor
     holder.holder = "";
     let command = holder.step();
     assert_eq!(command, Command::Fail("Input/output error".to_owned()));
+}
+
+#[rstest]
+#[case::as_a_replica("a-1")]
+#[case::as_the_last_primary("a-0")]
+fn who_finds_the_data_of_another_database_tells_the_commands_that_have_it_copied_anew(
+    #[case] primary: &'static str,
+) {
+    let mut instance = Instance::new(if primary == "a-0" { "" } else { "v-1" }, primary);
+    instance.data = Data::Present(Stored {
+        system_identifier: "2".to_owned(),
+        standby: true,
+        ..Stored::default()
+    });
+    let Command::Fail(why) = instance.step() else {
+        panic!("it goes on with the data of another database");
+    };
+    assert!(
+        why.contains("of another database: its system identifier is 2, and this database's is 1;"),
+        "{why}"
+    );
+    // Without `--wait=false` the first one would wait for the second.
+    assert!(
+        why.ends_with(": kubectl delete --wait=false pvc data-a-0 && kubectl delete pod a-0"),
+        "{why}"
+    );
 }
 
 #[test]

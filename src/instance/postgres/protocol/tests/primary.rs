@@ -6,8 +6,7 @@ use super::super::{
     Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
 };
 use super::*;
-use crate::api::database::agent::{Lsn, Member, Settings, Standby, State};
-use crate::instance::postgres::record::{Quorum, Record};
+use crate::api::database::agent::{Lsn, Member, Quorum, Record, Settings, Standby, State};
 
 fn of(names: &[&str]) -> Quorum {
     let standbys = names.iter().map(|&name| name.to_owned()).collect();

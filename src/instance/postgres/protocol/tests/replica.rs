@@ -7,8 +7,7 @@ use rstest::rstest;
 
 use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work};
 use super::secs;
-use crate::api::database::agent::{Lsn, Member, Report, Role, Settings, Synchronous};
-use crate::instance::postgres::record::{Quorum, Record};
+use crate::api::database::agent::{Lsn, Member, Quorum, Record, Report, Role, Settings, Synchronous};
 
 /// The replica a-1 of the primary a-0, which is there or has given the Lease back.
 struct Replica {

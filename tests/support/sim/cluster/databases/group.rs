@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use roadstead::api::database::agent::{Lsn, State, Synchronous};
-use roadstead::instance::postgres::record::{Quorum, Record};
+use roadstead::api::database::agent::{Lsn, Quorum, Record, State, Synchronous};
 use tokio::time::Instant;
 
 use super::board::{Key, Known};

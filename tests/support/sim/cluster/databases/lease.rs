@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use roadstead::api::database::agent::{Lsn, RECORD, State};
-use roadstead::instance::postgres::record::Record;
+use roadstead::api::database::agent::{Lsn, RECORD, Record, State};
 use serde_json::{Value, json};
 
 use super::super::{text, writer};

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::super::super::{Data, Moment, Protocol, Running, Seen, Server};
 use super::{Instance, Pending, Volume};
-use crate::api::database::agent::{Lsn, Settings};
-use crate::instance::postgres::record::Quorum;
+use crate::api::database::agent::{Lsn, Quorum, Settings};
 
 impl Instance {
     pub(super) fn new(name: String, uid: u64, settings: &Settings) -> Self {

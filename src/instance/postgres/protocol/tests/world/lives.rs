@@ -2,9 +2,8 @@
 
 use super::super::super::{Command, Data, How, Peer, Protocol, Server, Situation, Stored, Work, Write};
 use super::{Answer, Pending, TICK, Volume, World};
-use crate::api::database::agent::{Lsn, Plea, Report, State};
+use crate::api::database::agent::{Lsn, Plea, Record, Report, State};
 use crate::instance::postgres::floors::Floors;
-use crate::instance::postgres::record::Record;
 
 impl World {
     pub(super) fn with<T>(

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::{Command, Data, Moment, Peer, Protocol, Seen, Server, Work, Write};
-use crate::api::database::agent::{Lsn, Member, Settings, Synchronous};
-use crate::instance::postgres::record::Quorum;
+use crate::api::database::agent::{Lsn, Member, Quorum, Settings, Synchronous};
 
 pub const TICK: Duration = Duration::from_millis(50);
 

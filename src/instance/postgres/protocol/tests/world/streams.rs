@@ -2,8 +2,7 @@
 
 use super::super::super::{Moment, Server};
 use super::World;
-use crate::api::database::agent::{Lsn, Standby};
-use crate::instance::postgres::record::Quorum;
+use crate::api::database::agent::{Lsn, Quorum, Standby};
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::api::database::agent::Lsn;
+use super::Lsn;
 
 /// The part of the Lease that only instances write. Its holder is in the Lease's own field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
