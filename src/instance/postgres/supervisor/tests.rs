@@ -275,6 +275,22 @@ async fn where_there_is_no_room_beside_what_was_put_aside_it_stays_and_a_person_
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_data_that_was_being_removed_shields_nothing_and_goes_before_the_next_copy() {
+    let mut fixture = Fixture::new(&[("pg_basebackup", "exit 1")]);
+    let options = fixture.options.clone();
+    // The process ended while it removed this.
+    let remains = options.volume.join("data.1.removing");
+    std::fs::create_dir(&remains).unwrap();
+    std::fs::write(remains.join("half"), "").unwrap();
+    std::fs::create_dir(options.data()).unwrap();
+    std::fs::write(options.data().join("PG_VERSION"), "15\n").unwrap();
+    fixture.join();
+    fixture.work().await;
+    assert!(options.volume.join("data.1.old/PG_VERSION").exists());
+    assert!(!remains.exists());
+}
+
 #[tokio::test]
 async fn whoever_takes_the_lease_takes_the_label_from_the_one_before_and_says_what_it_is_itself_once_it_is() {
     let pods = Pods::of(&[("a-0", "replica"), ("a-1", "primary"), ("a-2", "replica")]);

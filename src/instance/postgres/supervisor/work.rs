@@ -92,7 +92,8 @@ impl Tools {
         if !self.volume.aside()?.is_empty() {
             self.volume.begin(what)?;
         }
-        // An unfinished copy is of no use to anybody, and would only fill the volume.
+        // What is left of data that was to be removed is of no use to anybody, nor is an unfinished copy: they would only fill the volume.
+        Volume::remove_remains(&self.options).await?;
         if self.options.unfinished().exists() {
             remove(&self.options.data()).await?;
         }
