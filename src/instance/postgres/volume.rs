@@ -4,13 +4,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -26,6 +27,8 @@ use super::protocol::Data;
 const CONTROLDATA: Duration = Duration::from_secs(10);
 /// How long it may take to read a few small files.
 const LOOK: Duration = Duration::from_secs(10);
+/// All that the control file says is within its first sector, so that it is written at once or not at all; PostgreSQL never makes it shorter than 8192 bytes.
+const CONTROL: usize = 512;
 /// What ends the names of data that was put aside, and of what is being removed of it.
 const OLD: &str = "old";
 const REMOVING: &str = "removing";
@@ -47,6 +50,9 @@ pub enum VolumeError {
     /// `pg_controldata` could not be run, which says nothing of the data.
     #[error("cannot run pg_controldata: {0}")]
     Run(io::Error),
+    /// `pg_controldata` failed, which says nothing of the data either: of damaged data it tells, and ends well. The text is its own.
+    #[error("pg_controldata failed: {0}")]
+    Controldata(String),
     /// The disk hangs.
     #[error("{}: the volume has not answered for {} s", path.display(), LOOK.as_secs())]
     Silent {
@@ -149,12 +155,7 @@ impl Volume {
         let slow = |_| VolumeError::Run(io::ErrorKind::TimedOut.into());
         let output = timeout(CONTROLDATA, command.output()).await.map_err(slow)?;
         let output = output.map_err(VolumeError::Run)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() {
-            return Ok(Data::Broken(said.trim().to_owned()));
-        }
-        let stored = control::parse(&String::from_utf8_lossy(&output.stdout), &said, standby);
-        Ok(stored.map_or_else(Data::Broken, Data::Present))
+        judge(&output, standby)
     }
 
     /// What can be told without a program.
@@ -319,10 +320,38 @@ fn look(options: &Options, major: u32) -> Result<Look, VolumeError> {
         return Err(VolumeError::OtherVersion { found, wanted: major });
     }
     // Here a disk that hangs keeps a thread; `pg_controldata` would be one more process with each look, which nobody could kill.
-    let _ = fs::read(folder.join("global/pg_control"));
+    let control = folder.join("global/pg_control");
+    match fs::read(&control) {
+        Ok(content) if content.len() < CONTROL => {
+            let length = content.len();
+            let what = format!("global/pg_control has {length} bytes and lacks the rest");
+            return Ok(Look::Known(Data::Broken(what)));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Look::Known(Data::Broken(
+                "there is no global/pg_control".to_owned(),
+            )));
+        }
+        Err(error) => return Err(at(&control)(error)),
+    }
     Ok(Look::Present {
-        standby: folder.join("standby.signal").exists(),
+        standby: exists(&folder.join("standby.signal"))?,
     })
+}
+
+/// What `pg_controldata` came to. A disk that fails, or whoever killed it, says nothing of the data; what it crashed about is in the file.
+fn judge(output: &Output, standby: bool) -> Result<Data, VolumeError> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let told = || format!("{}: {}", output.status, said.trim());
+    if output.status.signal() == Some(Signal::SEGV.as_raw()) {
+        return Ok(Data::Broken(format!("pg_controldata: {}", told())));
+    }
+    if !output.status.success() {
+        return Err(VolumeError::Controldata(told()));
+    }
+    let stored = control::parse(&String::from_utf8_lossy(&output.stdout), &said, standby);
+    Ok(stored.map_or_else(Data::Broken, Data::Present))
 }
 
 fn aside_path(options: &Options, number: u32) -> PathBuf {
@@ -371,6 +400,11 @@ fn read(path: &Path) -> Result<Option<String>, VolumeError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(at(path)(error)),
     }
+}
+
+/// A disk that fails does not make a replica's data a primary's.
+fn exists(path: &Path) -> Result<bool, VolumeError> {
+    path.try_exists().map_err(at(path))
 }
 
 fn is_empty(folder: &Path) -> Result<bool, VolumeError> {

@@ -1,5 +1,7 @@
 //! The lock, what is on the volume, and what is put aside.
 
+use rstest::rstest;
+
 use super::*;
 
 fn volume() -> (tempfile::TempDir, Options) {
@@ -110,10 +112,57 @@ async fn what_cannot_be_looked_at_is_not_taken_for_broken() {
     let volume = Volume::lock(&options).unwrap();
     fs::create_dir(options.data()).unwrap();
     fs::write(options.data().join("PG_VERSION"), "16\n").unwrap();
+    control(&options, 8192);
     let error = volume.data(Path::new("/nowhere"), 17).await.unwrap_err();
     assert!(matches!(error, VolumeError::OtherVersion { .. }), "{error}");
     let error = volume.data(Path::new("/nowhere"), 16).await.unwrap_err();
     assert!(matches!(error, VolumeError::Run(_)), "{error}");
+}
+
+/// A control file of so many bytes.
+fn control(options: &Options, length: usize) {
+    let global = options.data().join("global");
+    fs::create_dir_all(&global).unwrap();
+    fs::write(global.join("pg_control"), vec![1; length]).unwrap();
+}
+
+/// What the disk or the kernel does to `pg_controldata` is not the data's fault.
+#[rstest]
+#[case::cannot_read(1 << 8, false)]
+#[case::killed(9, false)]
+#[case::stumbles_over_what_is_in_it(11, true)]
+#[case::says_nothing_of_use(0, true)]
+fn a_failure_of_pg_controldata_is_not_taken_for_broken_data(#[case] status: i32, #[case] broken: bool) {
+    let output = Output {
+        status: std::process::ExitStatus::from_raw(status),
+        stdout: b"nothing".to_vec(),
+        stderr: b"pg_controldata: error: could not read file: Input/output error".to_vec(),
+    };
+    match judge(&output, false) {
+        Ok(Data::Broken(_)) => assert!(broken),
+        Err(VolumeError::Controldata(why)) => assert!(!broken && why.contains("Input/output"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Of these `pg_controldata` cannot tell anything.
+#[tokio::test]
+async fn data_whose_control_file_is_gone_or_cut_is_broken() {
+    let (_folder, options) = volume();
+    let volume = Volume::lock(&options).unwrap();
+    fs::create_dir(options.data()).unwrap();
+    fs::write(options.data().join("PG_VERSION"), "16\n").unwrap();
+    let bin = Path::new("/nowhere");
+    let data = volume.data(bin, 16).await.unwrap();
+    assert_eq!(data, Data::Broken("there is no global/pg_control".to_owned()));
+    for length in [0, 100] {
+        control(&options, length);
+        let data = volume.data(bin, 16).await.unwrap();
+        assert!(
+            matches!(&data, Data::Broken(what) if what.contains("bytes")),
+            "{data:?}"
+        );
+    }
 }
 
 /// A pipe that nobody writes to keeps whoever opens it, as a disk does that hangs.
