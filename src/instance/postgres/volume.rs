@@ -21,6 +21,7 @@ use super::control;
 use super::files;
 use super::holders;
 use super::options::Options;
+use super::programs::is_replica;
 use super::protocol::Data;
 
 /// How long `pg_controldata` may take, which reads one file.
@@ -336,7 +337,8 @@ fn look(options: &Options, major: u32) -> Result<Look, VolumeError> {
         Err(error) => return Err(at(&control)(error)),
     }
     Ok(Look::Present {
-        standby: exists(&folder.join("standby.signal"))?,
+        // A disk that fails does not make a replica's data a primary's.
+        standby: is_replica(options).map_err(at(&folder))?,
     })
 }
 
@@ -400,11 +402,6 @@ fn read(path: &Path) -> Result<Option<String>, VolumeError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(at(path)(error)),
     }
-}
-
-/// A disk that fails does not make a replica's data a primary's.
-fn exists(path: &Path) -> Result<bool, VolumeError> {
-    path.try_exists().map_err(at(path))
 }
 
 fn is_empty(folder: &Path) -> Result<bool, VolumeError> {

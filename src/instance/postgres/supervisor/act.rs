@@ -119,6 +119,9 @@ impl Supervisor {
                     }
                     Err(error) => {
                         tracing::error!(?work, %error, "could not make data");
+                        if !reached {
+                            self.protocol.unmended();
+                        }
                         Some(error.to_string())
                     }
                 };
@@ -132,6 +135,12 @@ impl Supervisor {
                 self.upstream = None;
                 self.floors = Floors::default();
                 self.configure();
+            }
+            Done::Reached(outcome) => {
+                if let Err(error) = &outcome {
+                    tracing::warn!(%error, "this replica receives nothing, and nothing can be done about it here");
+                }
+                self.protocol.reached(outcome.is_ok());
             }
             Done::Promoted(Err(error)) => tracing::error!(%error, "could not promote PostgreSQL"),
         }
@@ -202,6 +211,7 @@ impl Supervisor {
                 self.quorum = quorum;
                 self.configure();
             }
+            Command::Reach(name) => self.reach(&name),
             Command::Stop(How::Fast) => self.stop_in_order(),
             Command::Stop(How::Immediate) => self.kill(),
             Command::Exit => self.leave = true,

@@ -225,6 +225,8 @@ enum Done {
     /// Data was made; and what is on the volume now.
     Made(Work, Result<(), WorkError>, Result<Data, WorkError>),
     Promoted(Result<(), WorkError>),
+    /// Whether another instance's PostgreSQL can be connected to.
+    Reached(Result<(), WorkError>),
 }
 
 /// A write of the Lease: why, when it was sent, and what came of it.

@@ -12,6 +12,7 @@ use http::{Method, Request as HttpRequest, Response};
 use http_body_util::{BodyExt, Full};
 use kube::Client;
 use kube::client::Body;
+use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -88,6 +89,8 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
 struct Fixture {
     supervisor: Supervisor,
     options: Options,
+    /// Where a-1 takes connections, and answers none of them.
+    primary: Option<std::net::TcpListener>,
     _tasks: JoinSet<()>,
     _folder: tempfile::TempDir,
 }
@@ -106,9 +109,12 @@ impl Fixture {
             std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         }
+        let primary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = primary.local_addr().unwrap().port();
         let options = Options {
             name: "a-0".to_owned(),
             namespace: "ns".to_owned(),
+            port,
             uid: "a-0".to_owned(),
             volume: at("volume"),
             run: at("run"),
@@ -157,6 +163,7 @@ impl Fixture {
         Self {
             supervisor,
             options,
+            primary: Some(primary),
             _tasks: tasks,
             _folder: folder,
         }
@@ -220,6 +227,33 @@ async fn a_stop_cuts_off_the_copy_that_is_being_made_with_all_its_processes() {
     assert!(fixture.supervisor.work.is_none());
     assert_eq!(volume.holders().unwrap(), []);
     assert!(matches!(fixture.supervisor.data, Data::Broken(_)));
+}
+
+#[rstest]
+#[case::rewound_from_one_that_takes_no_connection(Command::Rewind("a-1".to_owned()), false)]
+#[case::rewound_from_one_that_refuses_this_one(Command::Rewind("a-1".to_owned()), true)]
+#[case::copied_from_one_that_takes_no_connection(Command::Join("a-1".to_owned()), false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_could_not_be_mended_for_want_of_a_primary_is_the_replica_that_it_was(
+    #[case] mend: Command,
+    #[case] takes: bool,
+) {
+    let refused = "echo 'pg_rewind: error: connection to server at \"a-1\" (127.0.0.1), port 5432 failed: FATAL: no' >&2; exit 1";
+    let mut fixture = Fixture::new(&[("pg_rewind", refused), ("pg_basebackup", refused)]);
+    if !takes {
+        fixture.primary = None;
+    }
+    let data = fixture.options.data();
+    std::fs::create_dir(&data).unwrap();
+    for name in ["PG_VERSION", "standby.signal"] {
+        std::fs::write(data.join(name), "15\n").unwrap();
+    }
+    fixture.supervisor.carry_out(mend);
+    fixture.work().await;
+    assert!(data.join("standby.signal").exists());
+    assert!(!fixture.options.unfinished().exists());
+    let message = fixture.message();
+    assert!(message.contains("connect"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
