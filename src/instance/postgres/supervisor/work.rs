@@ -19,6 +19,8 @@ use crate::api::database::agent::{CONTAINER, Settings};
 
 /// How long a promotion may take before it counts as failed; the protocol gives up on its own then.
 const PROMOTION: Duration = Duration::from_secs(60);
+/// Between two times that those are ended who hold up a promotion.
+const READERS: Duration = Duration::from_secs(1);
 /// How long a checkpoint before a stop may take: it only shortens the stop.
 const CHECKPOINT: Duration = Duration::from_secs(20);
 /// How long it may take to read its configuration.
@@ -187,6 +189,7 @@ impl Tools {
         placeholder_history(&self.options, timeline, after)?;
         local.promote().await?;
         let deadline = Instant::now() + PROMOTION;
+        let mut ended = Instant::now();
         while Instant::now() < deadline {
             if local
                 .observe(&settings.members)
@@ -194,6 +197,11 @@ impl Tools {
                 .is_ok_and(|running| running.primary)
             {
                 return Ok(());
+            }
+            // Whoever came meanwhile may hold up replay like those before.
+            if ended.elapsed() >= READERS {
+                ended = Instant::now();
+                let _ = local.end_readers().await;
             }
             sleep(LOOK).await;
         }
