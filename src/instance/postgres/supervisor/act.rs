@@ -61,6 +61,7 @@ impl Supervisor {
                 let ended = self.postmaster.take().filter(|_| !self.killing);
                 self.last = ended.map(|postmaster| (postmaster.last_words(), answered));
                 self.start.send_replace(None);
+                self.promoted = false;
                 self.unprepare();
                 self.kill();
             }
@@ -132,6 +133,7 @@ impl Supervisor {
             }
             Done::Promoted(Ok(())) => {
                 tracing::info!("PostgreSQL is the primary now");
+                self.promoted = true;
                 self.upstream = None;
                 self.floors = Floors::default();
                 self.configure();

@@ -305,6 +305,8 @@ struct Supervisor {
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
     prepared: Option<String>,
+    /// It was a replica before.
+    promoted: bool,
     /// Since when it writes on its own.
     written_from: Option<Instant>,
     /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
@@ -409,6 +411,7 @@ impl Supervisor {
             password: None,
             aside: true,
             prepared: None,
+            promoted: false,
             written_from: None,
             stopped: None,
             resuming: None,

@@ -16,7 +16,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::super::protocol::How;
+use super::super::protocol::{How, Server};
 use super::*;
 use crate::api::database::agent::{ROLE_LABEL, Role, Settings, State};
 
@@ -212,6 +212,40 @@ async fn between_two_looks_at_a_volume_that_cannot_be_read_nothing_is_under_way(
     fixture.work().await;
     assert_eq!(fixture.supervisor.data, Data::Empty);
     assert_eq!(fixture.supervisor.look, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promoted_primary_is_ready_before_its_checkpoint_and_the_very_first_once_it_has_all() {
+    let supervisor = &mut Fixture::new(&[]).supervisor;
+    let now = Instant::now();
+    let observed = Observed {
+        running: Some((Default::default(), now)),
+        ..Observed::default()
+    };
+    let (_observe, observed) = watch::channel(observed);
+    supervisor.observed = observed;
+    let server = Server::Running(Default::default());
+    let later = |seconds| now + Duration::from_secs(seconds);
+    let ready = |supervisor: &Supervisor, at| supervisor.readiness(Role::Primary, &server, at).is_ok();
+    assert!(!ready(supervisor, now), "there is no owner and no database");
+    supervisor.take(Event::Worked(Done::Promoted(Ok(()))));
+    assert!(ready(supervisor, later(4)));
+    assert!(!ready(supervisor, later(6)), "it answers nothing");
+    // From here on it writes, and an answer to something else does not do.
+    supervisor.take(Event::Prepared(Ok(())));
+    let from = supervisor.written_from.unwrap();
+    let (_beat, beats) = watch::channel(Beats::default());
+    supervisor.beats = beats;
+    let (_observe, observed) = watch::channel(Observed {
+        running: Some((Default::default(), from + Duration::from_secs(6))),
+        ..Observed::default()
+    });
+    supervisor.observed = observed;
+    assert!(ready(supervisor, from + Duration::from_secs(4)));
+    assert!(!ready(supervisor, from + Duration::from_secs(6)));
+    // The one that is started again has to show it anew.
+    supervisor.take(Event::Ended(Ok(std::process::ExitStatus::default())));
+    assert!(!supervisor.promoted);
 }
 
 #[tokio::test(flavor = "multi_thread")]
