@@ -448,8 +448,19 @@ async fn a_user_logs_in_with_what_the_secret_says_whoever_is_the_primary() {
             login: true,
             ..User::default()
         });
-        let parameters = &mut settings.parameters;
-        parameters.insert("log_statement".to_owned(), "all".to_owned());
+        // Whatever there is that has PostgreSQL log statements.
+        let all = [
+            ("log_statement", "all"),
+            ("log_min_duration_statement", "0"),
+            ("log_min_duration_sample", "0"),
+            ("log_statement_sample_rate", "1"),
+            ("log_transaction_sample_rate", "1"),
+            ("debug_print_parse", "on"),
+            ("debug_print_rewritten", "on"),
+            ("debug_print_plan", "on"),
+        ];
+        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        settings.parameters.extend(all);
     });
     let primary = database.primary().await.unwrap();
     database

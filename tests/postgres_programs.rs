@@ -171,6 +171,47 @@ async fn a_timeline_that_was_begun_elsewhere_is_not_begun_again() {
         .await;
 }
 
+/// It reads what the primary has deleted, and may hold up replay for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_reads_from_a_replica_does_not_hold_up_its_promotion() {
+    let [mut zero, mut one] = two().await;
+    zero.initialise().await;
+    let delay = ("max_standby_streaming_delay".to_owned(), "-1".to_owned());
+    one.settings.parameters.extend([delay]);
+    one.join(0).await;
+    let person = zero.connect("postgres", "postgres").await.unwrap();
+    let table = "CREATE TABLE public.read AS SELECT generate_series(1, 1000) AS n";
+    person.batch_execute(table).await.unwrap();
+    let end = zero.local.observe(&[]).await.unwrap().received;
+    one.observe_until("the table", |seen| seen.replayed >= end).await;
+    // As anybody may call themselves.
+    let reader = one.connect("orders", "postgres").await.unwrap();
+    let begin = "SET application_name = 'roadstead'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+    reader.batch_execute(begin).await.unwrap();
+    let superuser = one.connect("postgres", "postgres").await.unwrap();
+    superuser
+        .batch_execute(begin.split_once(';').unwrap().1)
+        .await
+        .unwrap();
+    person.batch_execute("DELETE FROM public.read").await.unwrap();
+    person.batch_execute("VACUUM public.read").await.unwrap();
+    let end = zero.local.observe(&[]).await.unwrap().received;
+    one.observe_until("all of it", |seen| seen.received >= end).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let seen = one.local.observe(&[]).await.unwrap();
+    assert!(seen.replayed < end, "nobody holds it up");
+    zero.kill().await;
+    one.local.promote().await.unwrap();
+    one.observe_until("its promotion", |seen| seen.primary).await;
+    for ended in [reader, superuser] {
+        assert!(ended.batch_execute("SELECT 1").await.is_err());
+    }
+    // Nobody is ended on a primary.
+    let writer = one.connect("orders", "orders").await.unwrap();
+    one.local.end_readers().await.unwrap();
+    writer.batch_execute("SELECT 1").await.unwrap();
+}
+
 /// Without a rewind: a replica that was behind, whose primary comes back on a timeline three further.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_follows_over_timelines_that_were_skipped() {

@@ -23,6 +23,9 @@ const BASE_BACKUP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long it may take to recover, to look through the log since two instances parted, and to copy what differs.
 const REWIND: Duration = Duration::from_secs(2 * 60 * 60);
 
+/// The file with which PostgreSQL starts as a replica.
+const STANDBY: &str = "standby.signal";
+
 /// The programs that are called.
 const NEEDED: [&str; 5] = [
     "postgres",
@@ -145,7 +148,7 @@ impl Programs {
     /// When pg_rewind fails, or what comes after it.
     pub async fn rewind(&self, options: &Options, volume: &Volume, host: &str) -> Result<(), ProgramError> {
         // What was killed is recovered first, by a server for one user, and that never runs as a replica.
-        files::remove(&options.data().join("standby.signal"))?;
+        files::remove(&options.data().join(STANDBY))?;
         let mut command = self.command("pg_rewind", options, volume)?;
         command.arg("--target-pgdata").arg(options.data());
         command
@@ -168,12 +171,20 @@ impl Programs {
 /// When the data cannot be written.
 pub fn follow(options: &Options) -> Result<(), ProgramError> {
     let data = options.data();
-    for name in ["standby.signal", "postgresql.auto.conf"] {
+    for name in [STANDBY, "postgresql.auto.conf"] {
         files::write(&data.join(name), "", options.user)?;
     }
     // What a backup has left of an instance that was once restored.
     files::remove(&data.join("recovery.signal"))?;
     Ok(files::sync(&data)?)
+}
+
+/// Whether PostgreSQL starts as a replica on this data.
+///
+/// # Errors
+/// When the data cannot be read.
+pub fn is_replica(options: &Options) -> std::io::Result<bool> {
+    options.data().join(STANDBY).try_exists()
 }
 
 fn folders(options: &Options) -> Vec<PathBuf> {

@@ -14,6 +14,8 @@ const SUPERUSER: &str = "postgres";
 /// name is looked up in what others have made; nothing is logged with what may be a password's verifier; and what nobody waits for any more ends.
 const SESSION: &str = "-c search_path=pg_catalog -c synchronous_commit=local -c default_transaction_read_only=off \
     -c log_statement=none -c log_min_duration_statement=-1 -c log_min_error_statement=panic \
+    -c log_min_duration_sample=-1 -c log_transaction_sample_rate=0 \
+    -c debug_print_parse=off -c debug_print_rewritten=off -c debug_print_plan=off \
     -c client_connection_check_interval=1000 -c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0";
 
 /// Why PostgreSQL was of no use.

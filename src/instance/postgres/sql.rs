@@ -47,6 +47,11 @@ const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
     SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
         WHERE f.error IS NOT NULL AND (s.context IS DISTINCT FROM 'postmaster' OR NOT s.pending_restart) ORDER BY 1 LIMIT 20";
 
+/// Ours are those of the superuser at the socket that say so.
+const END_READERS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+    WHERE pg_is_in_recovery() AND backend_type = 'client backend' \
+    AND NOT (usesysid = 10 AND client_addr IS NULL AND application_name = 'roadstead')";
+
 /// How PostgreSQL goes by its configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
@@ -111,12 +116,22 @@ impl Local {
         outcome
     }
 
-    /// Makes it the primary. It is one once [`Self::observe`] says so.
+    /// Makes it the primary. It is one once [`Self::observe`] says so, and once it has replayed all that it has: see [`Self::end_readers`].
     ///
     /// # Errors
     /// As [`Self::observe`].
     pub async fn promote(&mut self) -> Result<(), SqlError> {
+        self.end_readers().await?;
         self.ask("SELECT pg_promote(false)", ANSWER).await.map(drop)
+    }
+
+    /// Ends the sessions of all who read from a replica, but for ours. One whose query needs what replay is about to remove holds it up for
+    /// `max_standby_streaming_delay`, which may be for ever, and a promotion waits for replay. On a primary it ends nobody.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub async fn end_readers(&mut self) -> Result<(), SqlError> {
+        self.ask(END_READERS, ANSWER).await.map(drop)
     }
 
     /// Writes a checkpoint, after which a control file tells of the timeline.

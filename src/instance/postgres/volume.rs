@@ -4,13 +4,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -20,12 +21,18 @@ use super::control;
 use super::files;
 use super::holders;
 use super::options::Options;
+use super::programs::is_replica;
 use super::protocol::Data;
 
 /// How long `pg_controldata` may take, which reads one file.
 const CONTROLDATA: Duration = Duration::from_secs(10);
 /// How long it may take to read a few small files.
 const LOOK: Duration = Duration::from_secs(10);
+/// All that the control file says is within its first sector, so that it is written at once or not at all; PostgreSQL never makes it shorter than 8192 bytes.
+const CONTROL: usize = 512;
+/// What ends the names of data that was put aside, and of what is being removed of it.
+const OLD: &str = "old";
+const REMOVING: &str = "removing";
 
 /// Why the volume is of no use.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +51,9 @@ pub enum VolumeError {
     /// `pg_controldata` could not be run, which says nothing of the data.
     #[error("cannot run pg_controldata: {0}")]
     Run(io::Error),
+    /// `pg_controldata` failed, which says nothing of the data either: of damaged data it tells, and ends well. The text is its own.
+    #[error("pg_controldata failed: {0}")]
+    Controldata(String),
     /// The disk hangs.
     #[error("{}: the volume has not answered for {} s", path.display(), LOOK.as_secs())]
     Silent {
@@ -146,12 +156,7 @@ impl Volume {
         let slow = |_| VolumeError::Run(io::ErrorKind::TimedOut.into());
         let output = timeout(CONTROLDATA, command.output()).await.map_err(slow)?;
         let output = output.map_err(VolumeError::Run)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() {
-            return Ok(Data::Broken(said.trim().to_owned()));
-        }
-        let stored = control::parse(&String::from_utf8_lossy(&output.stdout), &said, standby);
-        Ok(stored.map_or_else(Data::Broken, Data::Present))
+        judge(&output, standby)
     }
 
     /// What can be told without a program.
@@ -211,39 +216,44 @@ impl Volume {
         self.finish().map(|()| aside)
     }
 
-    /// What was put aside, with its numbers.
+    /// What was put aside, with its numbers. What is being removed is not among it: it may be half of what it was.
     ///
     /// # Errors
     /// When the volume cannot be read.
     pub fn aside(&self) -> Result<Vec<(u32, PathBuf)>, VolumeError> {
-        let volume = &self.options.volume;
-        let entries = fs::read_dir(volume).map_err(at(volume))?;
-        let number = |path: &Path| {
-            let name = path.file_name()?.to_str()?;
-            name.strip_prefix("data.")?.strip_suffix(".old")?.parse().ok()
-        };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        Ok(paths.filter_map(|path| Some((number(&path)?, path))).collect())
+        put_aside(&self.options)
     }
 
-    /// Removes what was put aside, which may be many gigabytes: to be awaited in a task of its own.
+    /// Removes what was put aside, which may be many gigabytes: to be awaited in a task of its own. All of it has another name from the beginning: should
+    /// this process end meanwhile, nobody takes what is left for data.
     ///
     /// # Errors
     /// When something cannot be removed; the rest of it is, another time.
     pub async fn remove_aside(options: Options) -> Result<(), VolumeError> {
-        let mut entries = tokio::fs::read_dir(&options.volume)
+        Self::remove_remains(&options).await?;
+        let given_up = options.clone();
+        let give_up = spawn_blocking(move || give_up(&given_up));
+        give_up
             .await
-            .map_err(at(&options.volume))?;
-        while let Some(entry) = entries.next_entry().await.map_err(at(&options.volume))? {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let number = name
-                .strip_prefix("data.")
-                .and_then(|rest| rest.strip_suffix(".old"));
-            if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
-                let path = entry.path();
-                tokio::fs::remove_dir_all(&path).await.map_err(at(&path))?;
-                tracing::info!(path = %path.display(), "removed data that was put aside");
+            .map_err(|error| at(&options.volume)(io::Error::other(error)))??;
+        Self::remove_remains(&options).await
+    }
+
+    /// Removes what was not removed to the end.
+    ///
+    /// # Errors
+    /// As [`Self::remove_aside`].
+    pub async fn remove_remains(options: &Options) -> Result<(), VolumeError> {
+        let volume = &options.volume;
+        let mut entries = tokio::fs::read_dir(volume).await.map_err(at(volume))?;
+        while let Some(entry) = entries.next_entry().await.map_err(at(volume))? {
+            let path = entry.path();
+            if number(&path, REMOVING).is_none() {
+                continue;
+            }
+            match tokio::fs::remove_dir_all(&path).await {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path)(error)),
+                _ => tracing::info!(path = %path.display(), "removed data that was put aside"),
             }
         }
         Ok(())
@@ -311,14 +321,70 @@ fn look(options: &Options, major: u32) -> Result<Look, VolumeError> {
         return Err(VolumeError::OtherVersion { found, wanted: major });
     }
     // Here a disk that hangs keeps a thread; `pg_controldata` would be one more process with each look, which nobody could kill.
-    let _ = fs::read(folder.join("global/pg_control"));
+    let control = folder.join("global/pg_control");
+    match fs::read(&control) {
+        Ok(content) if content.len() < CONTROL => {
+            let length = content.len();
+            let what = format!("global/pg_control has {length} bytes and lacks the rest");
+            return Ok(Look::Known(Data::Broken(what)));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Look::Known(Data::Broken(
+                "there is no global/pg_control".to_owned(),
+            )));
+        }
+        Err(error) => return Err(at(&control)(error)),
+    }
     Ok(Look::Present {
-        standby: folder.join("standby.signal").exists(),
+        // A disk that fails does not make a replica's data a primary's.
+        standby: is_replica(options).map_err(at(&folder))?,
     })
 }
 
+/// What `pg_controldata` came to. A disk that fails, or whoever killed it, says nothing of the data; what it crashed about is in the file.
+fn judge(output: &Output, standby: bool) -> Result<Data, VolumeError> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let told = || format!("{}: {}", output.status, said.trim());
+    if output.status.signal() == Some(Signal::SEGV.as_raw()) {
+        return Ok(Data::Broken(format!("pg_controldata: {}", told())));
+    }
+    if !output.status.success() {
+        return Err(VolumeError::Controldata(told()));
+    }
+    let stored = control::parse(&String::from_utf8_lossy(&output.stdout), &said, standby);
+    Ok(stored.map_or_else(Data::Broken, Data::Present))
+}
+
 fn aside_path(options: &Options, number: u32) -> PathBuf {
-    options.volume.join(format!("data.{number}.old"))
+    options.volume.join(format!("data.{number}.{OLD}"))
+}
+
+/// Which `data.N.SUFFIX` it is, if it is one.
+fn number(path: &Path, suffix: &str) -> Option<u32> {
+    let (number, found) = path
+        .file_name()?
+        .to_str()?
+        .strip_prefix("data.")?
+        .split_once('.')?;
+    number.parse().ok().filter(|_| found == suffix)
+}
+
+fn put_aside(options: &Options) -> Result<Vec<(u32, PathBuf)>, VolumeError> {
+    let entries = fs::read_dir(&options.volume).map_err(at(&options.volume))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(paths
+        .filter_map(|path| Some((number(&path, OLD)?, path)))
+        .collect())
+}
+
+/// Has all that was put aside count for nothing any more.
+fn give_up(options: &Options) -> Result<(), VolumeError> {
+    for (number, path) in put_aside(options)? {
+        let to = options.volume.join(format!("data.{number}.{REMOVING}"));
+        fs::rename(&path, to).map_err(at(&path))?;
+    }
+    files::sync(&options.volume).map_err(at(&options.volume))
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> VolumeError {
@@ -347,121 +413,5 @@ fn is_empty(folder: &Path) -> Result<bool, VolumeError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn volume() -> (tempfile::TempDir, Options) {
-        let folder = tempfile::tempdir().unwrap();
-        let options = Options {
-            volume: folder.path().to_owned(),
-            run: folder.path().join("run"),
-            ..Options::default()
-        };
-        (folder, options)
-    }
-
-    #[test]
-    fn nobody_else_has_a_locked_volume_until_it_is_given_up() {
-        let (_folder, options) = volume();
-        let first = Volume::lock(&options).unwrap();
-        assert!(matches!(Volume::lock(&options), Err(VolumeError::Held(_))));
-        drop(first);
-        Volume::lock(&options).unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_process_that_was_given_the_lock_keeps_it_and_is_found() {
-        let (_folder, options) = volume();
-        let first = Volume::lock(&options).unwrap();
-        let mut command = Command::new("sh");
-        command
-            // A shell gives what it starts in the background another standard input, which PostgreSQL does not.
-            .args(["-c", "exec 3<&0; sleep 60 <&3 & wait"])
-            .stdin(first.hold().unwrap())
-            .process_group(0)
-            .kill_on_drop(true);
-        let mut child = command.spawn().unwrap();
-        drop(command);
-        // What is started beside it does not get the lock.
-        let mut other = Command::new("sleep")
-            .arg("60")
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        while first.holders().unwrap().len() < 2 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        drop(first);
-        assert!(matches!(Volume::lock(&options), Err(VolumeError::Held(_))));
-        child.kill().await.unwrap();
-        assert!(
-            matches!(Volume::lock(&options), Err(VolumeError::Held(_))),
-            "its child has it too"
-        );
-        let lock = fs::metadata(options.lock()).unwrap();
-        for pid in holders::of(lock.dev(), lock.ino()).unwrap() {
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        }
-        for _ in 0..200 {
-            if Volume::lock(&options).is_ok() {
-                assert!(other.try_wait().unwrap().is_none());
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the lock is still held");
-    }
-
-    #[tokio::test]
-    async fn data_that_was_never_finished_is_broken_and_can_be_put_aside() {
-        let (_folder, options) = volume();
-        let volume = Volume::lock(&options).unwrap();
-        let bin = Path::new("/nowhere");
-        assert_eq!(volume.data(bin, 17).await.unwrap(), Data::Empty);
-        volume.begin("a base backup from orders-0").unwrap();
-        let broken = Data::Broken("unfinished: a base backup from orders-0".to_owned());
-        assert_eq!(volume.data(bin, 17).await.unwrap(), broken);
-        fs::create_dir(options.data()).unwrap();
-        assert_eq!(volume.put_aside().unwrap(), Some(aside_path(&options, 1)));
-        assert_eq!(volume.put_aside().unwrap(), None);
-        assert_eq!(volume.data(bin, 17).await.unwrap(), Data::Empty);
-        fs::create_dir(options.data()).unwrap();
-        assert_eq!(volume.put_aside().unwrap(), Some(aside_path(&options, 2)));
-        Volume::remove_aside(options.clone()).await.unwrap();
-        assert_eq!(volume.aside().unwrap(), []);
-        assert!(options.lock().exists());
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_looked_at_is_not_taken_for_broken() {
-        let (_folder, options) = volume();
-        let volume = Volume::lock(&options).unwrap();
-        fs::create_dir(options.data()).unwrap();
-        fs::write(options.data().join("PG_VERSION"), "16\n").unwrap();
-        let error = volume.data(Path::new("/nowhere"), 17).await.unwrap_err();
-        assert!(matches!(error, VolumeError::OtherVersion { .. }), "{error}");
-        let error = volume.data(Path::new("/nowhere"), 16).await.unwrap_err();
-        assert!(matches!(error, VolumeError::Run(_)), "{error}");
-    }
-
-    /// A pipe that nobody writes to keeps whoever opens it, as a disk does that hangs.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_disk_that_hangs_keeps_nobody_from_anything_else() {
-        let (folder, options) = volume();
-        let volume = Volume::lock(&options).unwrap();
-        let pipe = options.unfinished();
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
-        assert!(made.success());
-        let late = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_secs(1));
-            drop(OpenOptions::new().write(true).open(&pipe).unwrap());
-        });
-        let began = std::time::Instant::now();
-        let mut looks = std::pin::pin!(volume.data(folder.path(), 17));
-        let meanwhile = timeout(Duration::from_millis(50), &mut looks).await;
-        assert!(meanwhile.is_err() && began.elapsed() < Duration::from_millis(900));
-        assert_eq!(looks.await.unwrap(), Data::Broken("unfinished: ".to_owned()));
-        late.join().unwrap();
-    }
-}
+#[path = "volume_tests.rs"]
+mod tests;

@@ -44,6 +44,8 @@ pub enum Command {
     Promote(u32, Option<Quorum>),
     /// Have commits wait for this.
     Synchronise(Option<Quorum>),
+    /// Find out whether the PostgreSQL of the instance of this name can be connected to.
+    Reach(String),
     /// Stop PostgreSQL.
     Stop(How),
     /// Nothing is left to do: end.

@@ -7,6 +7,8 @@ use crate::api::database::agent::Record;
 
 /// A replica that neither receives from a primary that is there nor replays for so long may have parted from it.
 const PARTED: Duration = Duration::from_secs(10);
+/// It has twice as much time for each attempt to mend it that did not get hold of the primary, so many times at most.
+const FUTILE: u32 = 5;
 /// A replica whose PostgreSQL can make nothing of its data for so many starts is copied anew.
 const STILLBORN: u32 = 3;
 /// A replica that answers nothing for so long is started again.
@@ -109,9 +111,17 @@ impl Protocol {
     }
 
     fn stay(&mut self, primary: &str, running: &Running, situation: &Situation<'_>) -> Command {
+        if std::mem::take(&mut self.reached) {
+            self.mending = match self.mending {
+                Mending::Nothing | Mending::Rewind => Mending::Rewind,
+                Mending::Rewound | Mending::Copy => Mending::Copy,
+            };
+            return Command::Stop(How::Fast);
+        }
+        let times = 2_u32.pow(self.futile.min(FUTILE));
         let patience = match self.mending {
-            Mending::Nothing | Mending::Rewind => PARTED,
-            Mending::Rewound | Mending::Copy => PARTED * 2,
+            Mending::Nothing | Mending::Rewind => PARTED * times,
+            Mending::Rewound | Mending::Copy => PARTED * times * 2,
         };
         // As long as it replays what it has, it does not even ask for more.
         if let Some(since) = self.detached
@@ -119,11 +129,7 @@ impl Protocol {
             && self.primary_of(situation).is_some()
         {
             self.detached = None;
-            self.mending = match self.mending {
-                Mending::Nothing | Mending::Rewind => Mending::Rewind,
-                Mending::Rewound | Mending::Copy => Mending::Copy,
-            };
-            return Command::Stop(How::Fast);
+            return Command::Reach(primary.to_owned());
         }
         if running.streaming {
             Command::Wait("nothing: it streams".to_owned())

@@ -111,6 +111,10 @@ pub struct Protocol {
     detached: Option<Moment>,
     /// What is to be done with data that does not receive.
     mending: Mending,
+    /// The primary from which it does not receive can be connected to.
+    reached: bool,
+    /// How often its data was to be mended and the primary could not be connected to, since it last received.
+    futile: u32,
     /// From whom its data is being made.
     source: Option<String>,
     /// How often PostgreSQL could make nothing of its data, since it last streamed.
@@ -241,7 +245,21 @@ impl Protocol {
     /// The data was rewound, or copied.
     pub fn mended(&mut self) {
         self.mending = Mending::Rewound;
-        self.stillborn = 0;
+        (self.stillborn, self.futile) = (0, 0);
+    }
+
+    /// Whether the primary can be connected to, as [`Command::Reach`] asks. Where it cannot, nothing can be mended, and the replica is of more use as it is.
+    pub fn reached(&mut self, reached: bool) {
+        self.reached = reached;
+    }
+
+    /// The data was to be mended, and is as it was: the primary could not be connected to. It may be elected, which it cannot be while it is mended.
+    pub fn unmended(&mut self) {
+        self.futile = self.futile.saturating_add(1);
+        self.mending = match self.mending {
+            Mending::Nothing | Mending::Rewind => Mending::Nothing,
+            Mending::Rewound | Mending::Copy => Mending::Rewound,
+        };
     }
 
     /// PostgreSQL ended by itself, with these words. What it panics about is its data, unless there is no room, and so is what does not fit the histories
@@ -389,6 +407,7 @@ impl Protocol {
             }
             _ => true,
         };
+        self.reached &= !attached;
         self.detached = if attached {
             None
         } else {
@@ -396,7 +415,7 @@ impl Protocol {
         };
         if matches!(situation.server, Server::Running(running) if running.streaming || running.primary) {
             self.mending = Mending::Nothing;
-            self.stillborn = 0;
+            (self.stillborn, self.futile) = (0, 0);
         }
         if let Server::Running(running) = situation.server {
             self.failed = 0;

@@ -60,6 +60,7 @@ impl Supervisor {
                 let ended = self.postmaster.take().filter(|_| !self.killing);
                 self.last = ended.map(|postmaster| (postmaster.last_words(), answered));
                 self.start.send_replace(None);
+                self.promoted = false;
                 self.unprepare();
                 self.kill();
             }
@@ -118,6 +119,9 @@ impl Supervisor {
                     }
                     Err(error) => {
                         tracing::error!(?work, %error, "could not make data");
+                        if !reached {
+                            self.protocol.unmended();
+                        }
                         Some(error.to_string())
                     }
                 };
@@ -128,9 +132,16 @@ impl Supervisor {
             }
             Done::Promoted(Ok(())) => {
                 tracing::info!("PostgreSQL is the primary now");
+                self.promoted = true;
                 self.upstream = None;
                 self.floors = Floors::default();
                 self.configure();
+            }
+            Done::Reached(outcome) => {
+                if let Err(error) = &outcome {
+                    tracing::warn!(%error, "this replica receives nothing, and nothing can be done about it here");
+                }
+                self.protocol.reached(outcome.is_ok());
             }
             Done::Promoted(Err(error)) => tracing::error!(%error, "could not promote PostgreSQL"),
         }
@@ -201,6 +212,7 @@ impl Supervisor {
                 self.quorum = quorum;
                 self.configure();
             }
+            Command::Reach(name) => self.reach(&name),
             Command::Stop(How::Fast) => self.stop_in_order(),
             Command::Stop(How::Immediate) => self.kill(),
             Command::Exit => self.leave = true,

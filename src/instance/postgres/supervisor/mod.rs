@@ -225,6 +225,8 @@ enum Done {
     /// Data was made; and what is on the volume now.
     Made(Work, Result<(), WorkError>, Result<Data, WorkError>),
     Promoted(Result<(), WorkError>),
+    /// Whether another instance's PostgreSQL can be connected to.
+    Reached(Result<(), WorkError>),
 }
 
 /// A write of the Lease: why, when it was sent, and what came of it.
@@ -305,6 +307,8 @@ struct Supervisor {
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
     prepared: Option<String>,
+    /// It was a replica before.
+    promoted: bool,
     /// Since when it writes on its own.
     written_from: Option<Instant>,
     /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
@@ -410,6 +414,7 @@ impl Supervisor {
             password: None,
             aside: true,
             prepared: None,
+            promoted: false,
             written_from: None,
             stopped: None,
             resuming: None,

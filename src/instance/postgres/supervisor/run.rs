@@ -51,6 +51,16 @@ impl Supervisor {
         self.work = Some((work, future.boxed()));
     }
 
+    /// Finds out whether another instance's PostgreSQL can be connected to.
+    pub(super) fn reach(&mut self, name: &str) {
+        let Some(host) = self.member(name).map(|member| member.host.clone()) else {
+            return;
+        };
+        let tools = self.tools.clone();
+        let reach = async move { Done::Reached(tools.reach(&host).await) };
+        self.work = Some((Work::Other, reach.boxed()));
+    }
+
     pub(super) fn start_postgres(&mut self, upstream: Option<String>, quorum: Option<Quorum>) {
         (self.upstream, self.quorum) = (upstream, quorum);
         self.configure();

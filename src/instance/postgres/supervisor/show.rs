@@ -215,12 +215,16 @@ impl Supervisor {
         Some(said.map_or_else(|| message.clone(), |said| format!("{said}; {message}")))
     }
 
-    fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {
+    pub(super) fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {
         match (role, server) {
             (Role::Primary, _) => {
-                let alive = self.beats.borrow().alive;
-                let recent = alive.is_some_and(|alive| now.saturating_duration_since(alive) < ALIVE);
-                if recent {
+                // One that was promoted takes writes at once, and has what clients need from the primary before. It writes on its own only after a checkpoint,
+                // which may take minutes. The very first has nothing for clients until then.
+                if !self.promoted && self.written_from.is_none() {
+                    return Err("the primary is being prepared".to_owned());
+                }
+                let recent = |alive: Instant| now.saturating_duration_since(alive) < ALIVE;
+                if self.canary().is_some_and(recent) {
                     Ok(())
                 } else {
                     Err("PostgreSQL answers no write".to_owned())

@@ -21,11 +21,7 @@ impl Supervisor {
             (name, Peer { report, asked })
         });
         let peers = peers.collect();
-        // Until it has what it writes to, an answer has to do.
-        let answered = || self.observed.borrow().running.as_ref().map(|(_, asked)| *asked);
-        let canary = self
-            .written_from
-            .map_or_else(answered, |from| self.beats.borrow().alive.max(Some(from)));
+        let canary = self.canary();
         let situation = Situation {
             now: moment(now),
             me: &self.options.name,
@@ -45,6 +41,14 @@ impl Supervisor {
         let outcome = ask(&mut protocol, &situation);
         self.protocol = protocol;
         outcome
+    }
+
+    /// When a primary last showed that it is alive. Until it has what it writes to, an answer has to do.
+    pub(super) fn canary(&self) -> Option<Instant> {
+        match self.written_from {
+            Some(from) => self.beats.borrow().alive.max(Some(from)),
+            None => self.observed.borrow().running.as_ref().map(|(_, asked)| *asked),
+        }
     }
 
     /// What PostgreSQL is doing, and when it last said so.

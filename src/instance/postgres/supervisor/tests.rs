@@ -12,10 +12,11 @@ use http::{Method, Request as HttpRequest, Response};
 use http_body_util::{BodyExt, Full};
 use kube::Client;
 use kube::client::Body;
+use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::super::protocol::How;
+use super::super::protocol::{How, Server};
 use super::*;
 use crate::api::database::agent::{ROLE_LABEL, Role, Settings, State};
 
@@ -88,6 +89,8 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
 struct Fixture {
     supervisor: Supervisor,
     options: Options,
+    /// Where a-1 takes connections, and answers none of them.
+    primary: Option<std::net::TcpListener>,
     _tasks: JoinSet<()>,
     _folder: tempfile::TempDir,
 }
@@ -106,9 +109,12 @@ impl Fixture {
             std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         }
+        let primary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = primary.local_addr().unwrap().port();
         let options = Options {
             name: "a-0".to_owned(),
             namespace: "ns".to_owned(),
+            port,
             uid: "a-0".to_owned(),
             volume: at("volume"),
             run: at("run"),
@@ -157,6 +163,7 @@ impl Fixture {
         Self {
             supervisor,
             options,
+            primary: Some(primary),
             _tasks: tasks,
             _folder: folder,
         }
@@ -208,6 +215,40 @@ async fn between_two_looks_at_a_volume_that_cannot_be_read_nothing_is_under_way(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_promoted_primary_is_ready_before_its_checkpoint_and_the_very_first_once_it_has_all() {
+    let supervisor = &mut Fixture::new(&[]).supervisor;
+    let now = Instant::now();
+    let observed = Observed {
+        running: Some((Default::default(), now)),
+        ..Observed::default()
+    };
+    let (_observe, observed) = watch::channel(observed);
+    supervisor.observed = observed;
+    let server = Server::Running(Default::default());
+    let later = |seconds| now + Duration::from_secs(seconds);
+    let ready = |supervisor: &Supervisor, at| supervisor.readiness(Role::Primary, &server, at).is_ok();
+    assert!(!ready(supervisor, now), "there is no owner and no database");
+    supervisor.take(Event::Worked(Done::Promoted(Ok(()))));
+    assert!(ready(supervisor, later(4)));
+    assert!(!ready(supervisor, later(6)), "it answers nothing");
+    // From here on it writes, and an answer to something else does not do.
+    supervisor.take(Event::Prepared(Ok(())));
+    let from = supervisor.written_from.unwrap();
+    let (_beat, beats) = watch::channel(Beats::default());
+    supervisor.beats = beats;
+    let (_observe, observed) = watch::channel(Observed {
+        running: Some((Default::default(), from + Duration::from_secs(6))),
+        ..Observed::default()
+    });
+    supervisor.observed = observed;
+    assert!(ready(supervisor, from + Duration::from_secs(4)));
+    assert!(!ready(supervisor, from + Duration::from_secs(6)));
+    // The one that is started again has to show it anew.
+    supervisor.take(Event::Ended(Ok(std::process::ExitStatus::default())));
+    assert!(!supervisor.promoted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_cuts_off_the_copy_that_is_being_made_with_all_its_processes() {
     let mut fixture = Fixture::new(&[("pg_basebackup", "exec 3<&0; sleep 600 <&3 & wait")]);
     let volume = Arc::clone(&fixture.supervisor.tools.volume);
@@ -220,6 +261,33 @@ async fn a_stop_cuts_off_the_copy_that_is_being_made_with_all_its_processes() {
     assert!(fixture.supervisor.work.is_none());
     assert_eq!(volume.holders().unwrap(), []);
     assert!(matches!(fixture.supervisor.data, Data::Broken(_)));
+}
+
+#[rstest]
+#[case::rewound_from_one_that_takes_no_connection(Command::Rewind("a-1".to_owned()), false)]
+#[case::rewound_from_one_that_refuses_this_one(Command::Rewind("a-1".to_owned()), true)]
+#[case::copied_from_one_that_takes_no_connection(Command::Join("a-1".to_owned()), false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_could_not_be_mended_for_want_of_a_primary_is_the_replica_that_it_was(
+    #[case] mend: Command,
+    #[case] takes: bool,
+) {
+    let refused = "echo 'pg_rewind: error: connection to server at \"a-1\" (127.0.0.1), port 5432 failed: FATAL: no' >&2; exit 1";
+    let mut fixture = Fixture::new(&[("pg_rewind", refused), ("pg_basebackup", refused)]);
+    if !takes {
+        fixture.primary = None;
+    }
+    let data = fixture.options.data();
+    std::fs::create_dir(&data).unwrap();
+    for name in ["PG_VERSION", "standby.signal"] {
+        std::fs::write(data.join(name), "15\n").unwrap();
+    }
+    fixture.supervisor.carry_out(mend);
+    fixture.work().await;
+    assert!(data.join("standby.signal").exists());
+    assert!(!fixture.options.unfinished().exists());
+    let message = fixture.message();
+    assert!(message.contains("connect"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -273,6 +341,22 @@ async fn where_there_is_no_room_beside_what_was_put_aside_it_stays_and_a_person_
         !options.volume.join("data.2.old").exists(),
         "each of those would fill the volume"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_data_that_was_being_removed_shields_nothing_and_goes_before_the_next_copy() {
+    let mut fixture = Fixture::new(&[("pg_basebackup", "exit 1")]);
+    let options = fixture.options.clone();
+    // The process ended while it removed this.
+    let remains = options.volume.join("data.1.removing");
+    std::fs::create_dir(&remains).unwrap();
+    std::fs::write(remains.join("half"), "").unwrap();
+    std::fs::create_dir(options.data()).unwrap();
+    std::fs::write(options.data().join("PG_VERSION"), "15\n").unwrap();
+    fixture.join();
+    fixture.work().await;
+    assert!(options.volume.join("data.1.old/PG_VERSION").exists());
+    assert!(!remains.exists());
 }
 
 #[tokio::test]

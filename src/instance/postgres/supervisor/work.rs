@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::history::{placeholder_history, remove_placeholders};
 use super::super::options::Options;
 use super::super::program::ProgramError;
-use super::super::programs::Programs;
+use super::super::programs::{Programs, follow, is_replica};
 use super::super::protocol::{Data, is_full};
 use super::super::sql::{Local, SqlError};
 use super::super::volume::{Volume, VolumeError};
@@ -17,10 +18,14 @@ use crate::api::database::agent::{CONTAINER, Quorum, Settings};
 
 /// How long a promotion may take before it counts as failed; the protocol gives up on its own then.
 const PROMOTION: Duration = Duration::from_secs(60);
+/// Between two times that those are ended who hold up a promotion.
+const READERS: Duration = Duration::from_secs(1);
 /// How long a checkpoint before a stop may take: it only shortens the stop.
 const CHECKPOINT: Duration = Duration::from_secs(20);
 /// How long it may take to read its configuration.
 const CONFIGURED: Duration = Duration::from_secs(5);
+/// How long it may take to connect to another instance.
+const REACH: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What work is done with. Clones share the volume's lock.
@@ -48,6 +53,12 @@ pub(super) enum WorkError {
         pod: String,
         aside: Vec<PathBuf>,
     },
+    #[error("cannot connect to {host}, port {port}: {source}")]
+    Unreachable {
+        host: String,
+        port: u16,
+        source: std::io::Error,
+    },
     #[error("PostgreSQL has not read its configuration {} s after it was told to", .0.as_secs())]
     NotConfigured(Duration),
     #[error("PostgreSQL is not the primary {} s after it was told to become it", .0.as_secs())]
@@ -57,7 +68,11 @@ pub(super) enum WorkError {
 impl WorkError {
     /// Whether it got as far as to ask the other instance for anything.
     pub(super) fn has_reached(&self) -> bool {
-        !matches!(self, Self::Program(error) if is_unreachable(error))
+        match self {
+            Self::Program(error) => !is_unreachable(error),
+            Self::Unreachable { .. } => false,
+            _ => true,
+        }
     }
 }
 
@@ -73,8 +88,21 @@ impl Tools {
             .await
     }
 
+    /// Whether another instance's PostgreSQL takes connections. What needs them is not begun without: from its beginning this data is of no use.
+    pub(super) async fn reach(&self, host: &str) -> Result<(), WorkError> {
+        let port = self.options.port;
+        let connected = timeout(REACH, TcpStream::connect((host, port))).await;
+        let connected = connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+        connected.map(drop).map_err(|source| WorkError::Unreachable {
+            host: host.to_owned(),
+            port,
+            source,
+        })
+    }
+
     /// Copies another instance's data. What there was stays aside until the copy is of use.
     pub(super) async fn join(&self, host: &str) -> Result<(), WorkError> {
+        self.reach(host).await?;
         self.make(
             "base backup",
             self.programs.base_backup(&self.options, &self.volume, host),
@@ -91,7 +119,8 @@ impl Tools {
         if !self.volume.aside()?.is_empty() {
             self.volume.begin(what)?;
         }
-        // An unfinished copy is of no use to anybody, and would only fill the volume.
+        // What is left of data that was to be removed is of no use to anybody, nor is an unfinished copy: they would only fill the volume.
+        Volume::remove_remains(&self.options).await?;
         if self.options.unfinished().exists() {
             remove(&self.options.data()).await?;
         }
@@ -119,12 +148,17 @@ impl Tools {
 
     /// Goes back to where this data and another instance's parted.
     pub(super) async fn rewind(&self, host: &str) -> Result<(), WorkError> {
+        self.reach(host).await?;
         self.volume.clean()?;
+        let replica = is_replica(&self.options)?;
         self.volume.begin("rewind")?;
         match self.programs.rewind(&self.options, &self.volume, host).await {
             Ok(()) => {}
             // It never got as far as to change anything.
             Err(error @ ProgramError::Failed { .. }) if is_unreachable(&error) => {
+                if replica {
+                    follow(&self.options)?;
+                }
                 self.volume.finish()?;
                 return Err(error.into());
             }
@@ -154,6 +188,7 @@ impl Tools {
         placeholder_history(&self.options, timeline, after)?;
         local.promote().await?;
         let deadline = Instant::now() + PROMOTION;
+        let mut ended = Instant::now();
         while Instant::now() < deadline {
             if local
                 .observe(&settings.members)
@@ -161,6 +196,11 @@ impl Tools {
                 .is_ok_and(|running| running.primary)
             {
                 return Ok(());
+            }
+            // Whoever came meanwhile may hold up replay like those before.
+            if ended.elapsed() >= READERS {
+                ended = Instant::now();
+                let _ = local.end_readers().await;
             }
             sleep(LOOK).await;
         }

@@ -22,6 +22,7 @@ struct Replica {
     ended: bool,
     stored: Stored,
     starting: bool,
+    stopped: bool,
     work: Option<Work>,
     now: Duration,
 }
@@ -77,6 +78,7 @@ impl Replica {
                 ..Stored::default()
             },
             starting: false,
+            stopped: false,
             work: None,
             now: secs(100),
         }
@@ -102,9 +104,10 @@ impl Replica {
     }
 
     fn step(&mut self) -> Command {
-        let server = match self.starting {
-            true => Server::Starting,
-            false => Server::Running(self.running.clone()),
+        let server = match (self.stopped, self.starting) {
+            (true, _) => Server::Stopped,
+            (_, true) => Server::Starting,
+            _ => Server::Running(self.running.clone()),
         };
         let held = !self.holder.is_empty();
         let seen = Seen {
@@ -150,7 +153,51 @@ fn a_replica_that_still_replays_is_left_alone_and_one_that_does_nothing_is_rewou
     let mut replica = Replica::new();
     let command = replica.seconds(120, 1);
     assert!(matches!(command, Command::Wait(_)), "{command:?}");
-    assert_eq!(replica.seconds(11, 0), Command::Stop(How::Fast));
+    assert_eq!(replica.seconds(11, 0), Command::Reach("a-0".to_owned()));
+    replica.protocol.reached(true);
+    assert_eq!(replica.step(), Command::Stop(How::Fast));
+    replica.stopped = true;
+    assert_eq!(replica.step(), Command::Rewind("a-0".to_owned()));
+}
+
+/// Its manager can be asked, and its PostgreSQL not be connected to.
+#[test]
+fn a_replica_that_cannot_reach_its_primary_stays_one_that_can_be_elected() {
+    let mut replica = Replica::new();
+    replica.hears("a-0", Role::Primary, 1000);
+    for _ in 0..3 {
+        assert_eq!(replica.seconds(11, 0), Command::Reach("a-0".to_owned()));
+        replica.protocol.reached(false);
+        let command = replica.step();
+        assert!(matches!(command, Command::Wait(_)), "{command:?}");
+    }
+    // It takes connections, and yet none of this replica's.
+    assert_eq!(replica.seconds(11, 0), Command::Reach("a-0".to_owned()));
+    replica.protocol.reached(true);
+    assert_eq!(replica.step(), Command::Stop(How::Fast));
+    replica.protocol.unmended();
+    replica.stopped = true;
+    assert_eq!(replica.step(), Command::Follow(Some("a-0".to_owned())));
+    replica.stopped = false;
+    let command = replica.seconds(20, 0);
+    assert!(
+        matches!(command, Command::Wait(_)),
+        "not so soon again: {command:?}"
+    );
+}
+
+#[test]
+fn a_replica_that_receives_again_while_its_primary_is_tried_is_left_alone() {
+    let mut replica = Replica::new();
+    replica.hears("a-0", Role::Primary, 1000);
+    assert_eq!(replica.seconds(11, 0), Command::Reach("a-0".to_owned()));
+    replica.protocol.reached(true);
+    replica.running.streaming = true;
+    let command = replica.step();
+    assert!(matches!(command, Command::Wait(_)), "{command:?}");
+    replica.running.streaming = false;
+    let command = replica.seconds(2, 0);
+    assert!(matches!(command, Command::Wait(_)), "{command:?}");
 }
 
 #[rstest]

@@ -281,7 +281,9 @@ impl World {
                 (Work::Rewinding, self.chance.millis(300, 2000))
             }
             Command::Promote(..) => (Work::Promoting, short),
-            Command::Lead(_) | Command::Follow(_) | Command::Synchronise(_) => (Work::Other, short),
+            Command::Lead(_) | Command::Follow(_) | Command::Synchronise(_) | Command::Reach(_) => {
+                (Work::Other, short)
+            }
         };
         if matches!(work.0, Work::Initialising | Work::Joining | Work::Rewinding) {
             self.instances[index].volume.data = Data::Broken("unfinished".into());
@@ -433,6 +435,10 @@ impl World {
                         what: before,
                     });
                 }
+            }
+            Command::Reach(to) => {
+                let reached = self.reaches(index, self.index(&to));
+                self.instances[index].protocol.reached(reached);
             }
             Command::Stop(How::Immediate) => self.instances[index].stop(false),
             // What does not stop in order within its time is killed.
