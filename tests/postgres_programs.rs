@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use postgres::{Authority, Instance, PASSWORD, SOON, lock, two};
 use roadstead::api::database::agent::{Lsn, Quorum};
+use roadstead::api::database::settings_of;
 use roadstead::instance::postgres::canary::{Beat, Canary};
 use roadstead::instance::postgres::history::{placeholder_history, remove_placeholders};
 use roadstead::instance::postgres::postmaster::{Postmaster, kill_all};
@@ -365,6 +366,33 @@ async fn settings_are_reloaded_and_those_that_wait_for_a_restart_are_named() {
         assert!(Instant::now() < until, "{refused:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// What validation lets pass, PostgreSQL starts with.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_settings_that_a_spec_may_name_are_those_that_postgresql_knows() {
+    let [mut zero, _] = two().await;
+    zero.initialise().await;
+    let client = zero.connect("postgres", "postgres").await.unwrap();
+    let table: Vec<_> = settings_of(zero.programs.major).collect();
+    assert!(table.len() > 300, "{table:?}");
+    // Also of settings that the view leaves out, and by former names.
+    let unknown = "SELECT name FROM unnest($1::text[]) AS name WHERE current_setting(name, true) IS NULL";
+    let unknown = client.query(unknown, &[&table]).await.unwrap();
+    // Minor releases of late 2026 brought these.
+    let recent = ["composite_type_mismatch", "output_plugin_libraries"];
+    let unknown: Vec<String> = unknown.iter().map(|row| row.get(0)).collect();
+    let unknown: Vec<_> = unknown
+        .iter()
+        .filter(|name| !recent.contains(&name.as_str()))
+        .collect();
+    assert!(unknown.is_empty(), "PostgreSQL does not know {unknown:?}");
+    // What only Debian's builds have is left out.
+    let missing = "SELECT name FROM pg_settings WHERE context <> 'internal' AND name NOT LIKE '%.%' \
+        AND name <> 'extension_destdir' AND lower(name) <> ALL ($1::text[])";
+    let missing = client.query(missing, &[&table]).await.unwrap();
+    let missing: Vec<String> = missing.iter().map(|row| row.get(0)).collect();
+    assert!(missing.is_empty(), "the table lacks {missing:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,12 @@
 //! Those in [`OWNED`] are the operator's because a promise rests on them: where the server is found, who may log in, how instances
 //! follow each other, what an acknowledged commit means, and what the operator reads back.
 
+mod known;
+mod table;
+
 use super::limits::{MAX_IDENTIFIER, MAX_VALUE};
+pub use known::settings_of;
+pub(super) use known::unknown;
 
 /// Settings that only the operator makes, by what rests on them.
 pub(super) const OWNED: [&str; 86] = [

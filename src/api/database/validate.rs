@@ -79,7 +79,7 @@ pub fn validate(database: &Database) -> Result<ValidDatabase, Problems> {
     let instances = check_instances(&mut found, spec);
     let resources = check_resources(&mut found, spec);
     let storage = check_storage(&mut found, &spec.storage);
-    check_parameters(&mut found, &spec.parameters, &resources);
+    check_parameters(&mut found, &spec.parameters, &resources, major);
     let maximum_lag = check_lag(&mut found, &spec.maximum_lag_on_failover);
     check_users(&mut found, &name, &spec.users, major);
     let databases = check_databases(&mut found, &name, spec);
@@ -252,7 +252,12 @@ fn check_lag(found: &mut Found, lag: &Quantity) -> u64 {
     size.unwrap_or_default()
 }
 
-fn check_parameters(found: &mut Found, parameters: &BTreeMap<String, String>, resources: &Resources) {
+fn check_parameters(
+    found: &mut Found,
+    parameters: &BTreeMap<String, String>,
+    resources: &Resources,
+    major: Option<u32>,
+) {
     let limits = &resources.limits;
     let is_huge = |(name, limit): (&String, &Quantity)| {
         name.starts_with("hugepages-") && bytes(limit).is_some_and(|bytes| bytes > 0)
@@ -273,7 +278,11 @@ fn check_parameters(found: &mut Found, parameters: &BTreeMap<String, String>, re
             continue;
         }
         let field = format!("spec.parameters.{name}");
-        found.expect(!parameters::is_owned(name), &field, value, parameters::LEFT_OUT);
+        let owned = parameters::is_owned(name);
+        found.expect(!owned, &field, value, parameters::LEFT_OUT);
+        if let Some(expected) = parameters::unknown(name, major).filter(|_| !owned) {
+            found.expect(false, "spec.parameters", name, &expected);
+        }
         found.expect(parameters::is_value(value), &field, value, parameters::VALUE);
         if let Some(expected) = parameters::objection(name, value, room) {
             found.expect(false, &field, value, &expected);

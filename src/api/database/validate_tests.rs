@@ -330,6 +330,49 @@ fn a_setting_that_is_none_is_refused(#[case] name: &str) {
     );
 }
 
+#[rstest]
+#[case::a_typo("17", "work_memm", "a setting of PostgreSQL 17: perhaps work_mem")]
+#[case::gone(
+    "16.4",
+    "force_parallel_mode",
+    "a setting of PostgreSQL 16, which had this one up to 15"
+)]
+#[case::gone(
+    "17",
+    "old_snapshot_threshold",
+    "a setting of PostgreSQL 17, which had this one up to 16"
+)]
+#[case::not_yet(
+    "17",
+    "io_method",
+    "a setting of PostgreSQL 17, which has this one from 18 on"
+)]
+fn a_setting_is_one_that_this_postgresql_knows(
+    #[case] version: &str,
+    #[case] name: &str,
+    #[case] accepted: &str,
+) {
+    assert_refused(
+        &object(json!({"version": version, "parameters": {name: "1", "work_mem": "1MB"}})),
+        None,
+        "spec.parameters",
+        name,
+        accepted,
+        &LetsPass,
+    );
+}
+
+#[rstest]
+#[case::before_it_went("15", "force_parallel_mode")]
+#[case::before_it_went("16.4", "old_snapshot_threshold")]
+#[case::since_it_came("18", "io_method")]
+#[case::of_an_extension("17", "my_extension.no_such_setting")]
+fn a_setting_that_this_postgresql_knows_is_accepted(#[case] version: &str, #[case] name: &str) {
+    let object = object(json!({"version": version, "parameters": {name: "1"}}));
+    assert_eq!(validate(&database(&object)).map(|_| ()), Ok(()));
+    assert_eq!(GATE.admit(&object, None), Ok(()));
+}
+
 #[test]
 fn libraries_are_names_and_no_paths() {
     let object = object(json!({"parameters": {"shared_preload_libraries": "auto_explain, /tmp/evil"}}));
