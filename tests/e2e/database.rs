@@ -60,7 +60,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Applies the database with the fields of `spec` on top. Its pods fit on a small machine.
+    /// Applies the database with the fields of `spec` on top; null takes a field away. Its pods fit on a small machine.
     pub async fn apply(&self, spec: Value) -> Outcome<DynamicObject> {
         let mut whole = json!({
             "version": self.world.settings.major,
@@ -73,6 +73,7 @@ impl Database {
         });
         if let (Some(whole), Value::Object(fields)) = (whole.as_object_mut(), spec) {
             whole.extend(fields);
+            whole.retain(|_, value| !value.is_null());
         }
         let manifest = json!({
             "apiVersion": "roadstead.dev/v1", "kind": "Database", "metadata": {"name": self.name}, "spec": whole,
@@ -137,6 +138,15 @@ impl Database {
         Ok(found)
     }
 
+    /// What stays the same for as long as no instance is started again. Who leads, the Lease says.
+    pub async fn lives(&self) -> Outcome<Vec<Vec<String>>> {
+        let mut lives = Vec::new();
+        for instance in self.instances().await? {
+            lives.push(instance.life(&self.world).await?);
+        }
+        Ok(lives)
+    }
+
     /// Waits until one pod alone is labelled as the primary.
     pub async fn primary(&self) -> Outcome<Instance> {
         self.primary_other_than("").await
@@ -161,6 +171,11 @@ impl Database {
 
     /// Waits until every other instance streams from the primary, as both of them see it.
     pub async fn all_stream(&self) -> Outcome {
+        self.stream(INSTANCES).await
+    }
+
+    /// As [`Self::all_stream`], where there are so many instances.
+    pub async fn stream(&self, instances: usize) -> Outcome {
         until("every instance to stream", REJOINED, || async {
             let all = self.instances().await?;
             let of_primary = |it: &&Instance| it.role == "primary";
@@ -179,7 +194,7 @@ impl Database {
                     lacking.push(format!("{} {received:?}", replica.name));
                 }
             }
-            let whole = all.len() == INSTANCES && lacking.is_empty();
+            let whole = all.len() == instances && lacking.is_empty();
             let instead = format!(
                 "{} instances, {lacking:?} do not, the primary sends to {sent_to:?}",
                 all.len()

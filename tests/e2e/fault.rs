@@ -179,7 +179,11 @@ async fn whole_again(observed: &Observed, begun: Instant, what: &str) -> Outcome
         pause.as_secs_f64(),
         rejoined.as_secs_f64()
     ));
-    Ok(Mended { pause, rejoined })
+    Ok(Mended {
+        pause,
+        rejoined,
+        promoted: None,
+    })
 }
 
 async fn kill_operator(world: &World) -> Outcome {

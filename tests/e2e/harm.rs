@@ -15,6 +15,8 @@ use crate::world::World;
 
 /// PostgreSQL takes 5 s to find that nobody receives any more, and the operator, while all is well, asks every 30 s.
 const TOLD: Duration = Duration::from_secs(45);
+/// What is promised is the 95th percentile: one pause of so many may be longer.
+const EXCEPTIONS: usize = 20;
 /// Fewer writes may have been on their way when the primary was cut off.
 const GOES_ON: usize = 50;
 
@@ -54,9 +56,11 @@ pub struct Mended {
     pub pause: Duration,
     /// How long after the harm was over every instance streamed again.
     pub rejoined: Duration,
+    /// Whether another instance was the primary then; nothing where nobody looked.
+    pub promoted: Option<bool>,
 }
 
-/// Does it to the primary of the moment a few times, with writers at work: each time writes go on, and every instance streams again.
+/// Does it to the primary of the moment a few times, with writers at work: each time writes go on, soon enough, and every instance streams again.
 pub async fn mended(world: &Arc<World>, scenario: &str, harm: Harm) -> Outcome {
     olm::installed(world, "0.3.0").await?;
     let database = Database::serving(world, scenario, json!({})).await?;
@@ -68,6 +72,10 @@ pub async fn mended(world: &Arc<World>, scenario: &str, harm: Harm) -> Outcome {
     }
     database.ready(SERVING).await?;
     tell(world, scenario, &each);
+    if matches!(harm.consequence(), Consequence::Interrupted) {
+        tell_apart(world, scenario, &each);
+    }
+    harm.keeps_its_bound(&each)?;
     observed.finish().await
 }
 
@@ -80,7 +88,49 @@ pub fn tell(world: &World, scenario: &str, each: &[Mended]) {
     world.seconds(&format!("database.{name}.rejoined"), &rejoined);
 }
 
+/// As figures, those after which another instance was the primary apart from those after which it was the same one.
+fn tell_apart(world: &World, scenario: &str, each: &[Mended]) {
+    for (how, promoted) in [("promoted", true), ("in_place", false)] {
+        let of_this = each.iter().filter(|it| it.promoted == Some(promoted));
+        let pauses: Vec<Duration> = of_this.map(|it| it.pause).collect();
+        world.seconds(&format!("database.{scenario}.pause.{how}"), &pauses);
+    }
+}
+
 impl Harm {
+    /// No write may be acknowledged for so long, at most. Nothing is promised where only the end of the harm helps.
+    fn bound(self) -> Option<Duration> {
+        let seconds = match self {
+            Self::DeletePod => 10,
+            Self::KillContainer => 5,
+            Self::KillPostmaster => 3,
+            Self::Freeze | Self::CutOffFromApiServer | Self::CutOffFromAll => 30,
+            Self::CutOffFromPeers => return None,
+        };
+        Some(Duration::from_secs(seconds))
+    }
+
+    /// Fails if more than one pause in twenty was longer than it may be: with fewer than twenty, if any was.
+    pub fn keeps_its_bound(self, each: &[Mended]) -> Outcome {
+        let Some(bound) = self.bound() else {
+            return Ok(());
+        };
+        let pauses = each.iter().map(|it| it.pause);
+        let longer: Vec<String> = pauses
+            .filter(|pause| *pause > bound)
+            .map(|pause| format!("{:.2} s", pause.as_secs_f64()))
+            .collect();
+        ensure!(
+            longer.len() <= each.len() / EXCEPTIONS,
+            "{self:?}: no write for {}, in {} of {} times, and {} s at most are promised",
+            longer.join(", "),
+            longer.len(),
+            each.len(),
+            bound.as_secs()
+        );
+        Ok(())
+    }
+
     fn consequence(self) -> Consequence {
         match self {
             Self::KillContainer | Self::KillPostmaster => Consequence::Interrupted,
@@ -141,10 +191,14 @@ impl Harm {
         let over = Instant::now();
         database.all_stream().await?;
         let rejoined = over.elapsed();
+        // Asked once all is whole: until then the label may be that of before.
+        let now = database.primary().await?;
+        let promoted = now.uid != primary.uid;
         world.note(format!(
-            "{self:?} of {}: no write for {:.2} s; all streamed {:.1} s after {}",
+            "{self:?} of {}: no write for {:.2} s; {} led then; all streamed {:.1} s after {}",
             primary.name,
             pause.as_secs_f64(),
+            if promoted { now.name.as_str() } else { "the same" },
             rejoined.as_secs_f64(),
             match self.consequence() {
                 Consequence::Interrupted => "writes went on",
@@ -155,7 +209,11 @@ impl Harm {
         if matches!(self.consequence(), Consequence::Waiting) {
             pause = observed.ledger.pause(begun, Instant::now());
         }
-        Ok(Mended { pause, rejoined })
+        Ok(Mended {
+            pause,
+            rejoined,
+            promoted: Some(promoted),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::objects::{SERVICE, text};
@@ -164,6 +164,15 @@ impl Instance {
         Ok(format!("/proc/{}/root{path}", any.pid))
     }
 
+    /// What stays the same for as long as neither pod nor container nor PostgreSQL is started again.
+    pub async fn life(&self, world: &World) -> Outcome<Vec<String>> {
+        let started = ["SELECT pg_postmaster_start_time()"];
+        let started = self.query(world, "postgres", &started).await?;
+        let restarts = self.restarts.to_string();
+        let own = [self.name.clone(), self.uid.clone(), self.container.clone()];
+        Ok([&own[..], &[restarts, started]].concat())
+    }
+
     /// The processes of PostgreSQL, the postmaster first.
     fn postgres(&self) -> Vec<Process> {
         let mut found: Vec<Process> = self.own_processes().filter(|it| it.name == "postgres").collect();
@@ -215,6 +224,23 @@ impl Instance {
         );
         cut.nft(world, &rules).await?;
         Ok(cut)
+    }
+
+    // ---- what may be done to it ----------------------------------------------------------------------------------
+
+    /// Whether the API server would let a drain of its node evict the pod. It is asked, and nothing more.
+    pub async fn may_be_evicted(&self) -> Outcome<bool> {
+        let mut config = kube::Config::infer().await?;
+        // A refusal is the answer, and not asked for again and again
+        config.default_retry = false;
+        let pods: Api<Pod> = Api::namespaced(kube::Client::try_from(config)?, &self.namespace);
+        let mut asked = EvictParams::default();
+        asked.post_options.dry_run = true;
+        match pods.evict(&self.name, &asked).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 429 => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     // ---- what it says -----------------------------------------------------------------------------------------

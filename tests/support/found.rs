@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::sim::faults::{self, Faults};
 use crate::sim::world::World;
 use crate::subjects::condition;
+use crate::subjects::databases::{DATABASES, is_applied};
 use crate::subjects::proxies::{PROXIES, is_ready, keeps_serving, spec};
 
 /// Longer than the next operator needs to take over.
@@ -148,4 +149,54 @@ async fn two_proxies_that_swap_names_wait_and_say_so() {
     for proxy in ["b", "a"] {
         world.until_object("MyProxy", proxy, "ready", is_ready).await;
     }
+}
+
+/// Whoever deletes the StatefulSet means its pods, if anything; and volumes of instances that there were once are the database's as well.
+#[tokio::test(start_paused = true)]
+async fn volumes_go_with_a_database_whose_author_says_so_and_never_with_its_stateful_set() {
+    let mut world = World::new(&DATABASES);
+    let storage = json!({"whenDeleted": "Delete"});
+    let new = json!({"version": "17", "size": "large", "storage": storage});
+    world.people.create("Database", "orders", new).await.unwrap();
+    world
+        .until_object("Database", "orders", "ready", is_applied)
+        .await;
+    let fewer = json!({"spec": {"instances": 2}});
+    world.people.patch("Database", "orders", fewer).await.unwrap();
+    world
+        .until_object("Database", "orders", "ready", is_applied)
+        .await;
+    world.until_quiet().await;
+    let claims = world.names("PersistentVolumeClaim");
+    assert_eq!(claims, ["data-orders-0", "data-orders-1", "data-orders-2"]);
+
+    world.people.delete("StatefulSet", "orders").await.unwrap();
+    world.until_quiet().await;
+    world
+        .until_object("Database", "orders", "ready", is_applied)
+        .await;
+    assert_eq!(world.names("PersistentVolumeClaim"), claims);
+
+    world.people.delete("Database", "orders").await.unwrap();
+    world.until_gone("Database", "orders").await;
+    assert!(world.names("PersistentVolumeClaim").is_empty());
+}
+
+/// Whoever pauses a database for a season would find that no replica may join any more.
+#[tokio::test(start_paused = true)]
+async fn the_certificates_of_a_paused_database_are_renewed() {
+    let mut world = World::new(&DATABASES);
+    let new = json!({"version": "17", "size": "medium"});
+    world.people.create("Database", "orders", new).await.unwrap();
+    world
+        .until_object("Database", "orders", "ready", is_applied)
+        .await;
+    let paused = json!({"spec": {"paused": true}});
+    world.people.patch("Database", "orders", paused).await.unwrap();
+    world.until_quiet().await;
+    let lost = json!({"data": {"tls.crt": null}});
+    world.people.patch("Secret", "orders-tls", lost).await.unwrap();
+    world.until_quiet().await;
+    let secret = world.get("Secret", "orders-tls").unwrap();
+    assert!(secret["data"]["tls.crt"].is_string());
 }

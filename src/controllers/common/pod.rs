@@ -122,6 +122,18 @@ pub fn is_held_back(pod: &Pod) -> bool {
     })
 }
 
+/// Whether this container of a pod runs.
+pub fn is_running(pod: &Pod, container: &str) -> bool {
+    let mut containers = pod
+        .status
+        .iter()
+        .flat_map(|status| status.container_statuses.iter().flatten());
+    containers.any(|status| {
+        let state = status.state.as_ref();
+        status.name == container && state.is_some_and(|state| state.running.is_some())
+    })
+}
+
 /// Whether the kubelet found a pod ready.
 pub fn is_ready(pod: &Pod) -> bool {
     let mut conditions = pod

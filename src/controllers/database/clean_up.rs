@@ -7,6 +7,7 @@ use super::observe::Observed;
 use super::status::{DELETING, deleting};
 use super::volumes;
 use crate::api::database::v1::Database;
+use crate::api::retention::Retention;
 use crate::runtime::client::is_not_found;
 use crate::runtime::events::EventType;
 use crate::runtime::finalizers;
@@ -15,12 +16,13 @@ use crate::runtime::reconcile::{Context, Next};
 /// Deletes the children and lets go of the object once the caches have none left. What they have not seen yet is collected by the
 /// cluster, since each child names its owner.
 ///
-/// The instances come first, and what they need to end in order only when they are gone. Volumes stay or go as the StatefulSet says.
+/// The instances come first, and what they need to end in order only when they are gone. Volumes stay, unless the author says that they go too.
 ///
 /// # Errors
 /// When a child, the status or the finalizer could not be written.
 pub async fn clean_up(database: &Database, observed: &Observed, context: &Context) -> Result<Next, Error> {
-    if finalizers::orphans(database) || observed.is_empty() {
+    let going = volumes::going(database, observed);
+    if finalizers::orphans(database) || observed.is_empty() && going.is_empty() {
         return match finalizers::remove(context.client(), database, FINALIZER).await {
             Err(error) if !is_not_found(&error) => Err(Error::Finalizer(error)),
             _ => Ok(Next::OnChange),
@@ -38,7 +40,10 @@ pub async fn clean_up(database: &Database, observed: &Observed, context: &Contex
             type_: EventType::Normal,
             reason: "Deleting".to_owned(),
             action: "Delete",
-            note: "its instances end, then what they needed is deleted".to_owned(),
+            note: match database.spec.storage.when_deleted {
+                Retention::Retain => "its instances end, then all is deleted but their volumes".to_owned(),
+                Retention::Delete => "its instances end, then all is deleted, their volumes too".to_owned(),
+            },
         };
         tell(database, context, vec![announcement]).await;
     }
@@ -73,5 +78,8 @@ pub async fn clean_up(database: &Database, observed: &Observed, context: &Contex
     apply.prune(database, roles, none).await?;
     apply.prune(database, service_accounts, none).await?;
     apply.prune(database, secrets, none).await?;
+    for claim in going {
+        apply.delete_stray(claim.as_ref()).await?;
+    }
     Ok(Next::OnChange)
 }

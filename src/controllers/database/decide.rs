@@ -26,7 +26,7 @@ pub enum Intent<'a> {
     /// It makes no sense: what serves goes on serving, and nothing is changed until somebody mends it.
     Refuse(&'a Problems),
     /// Its author asks that nothing be changed.
-    Pause(&'a ValidDatabase),
+    Pause,
 }
 
 /// Decides, at this time. A spec `is_new` that nothing was done about yet.

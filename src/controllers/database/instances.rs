@@ -21,10 +21,9 @@ pub const MAX_REPORT: usize = 64 * 1024;
 const ANSWER: Duration = Duration::from_secs(2);
 /// How many instances of one database are asked: more than there may be.
 const MOST: usize = 16;
-/// How long an instance is left alone that let us wait in vain, so that workers do not wait for it again and again: at first, doubled each time, at last.
-const PAUSE: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(60));
-/// How many silent instances are remembered.
+/// How many silent instances are remembered, and for how long if there are more.
 const MEMORY: usize = 4096;
+const FORGOTTEN: Duration = Duration::from_secs(3600);
 /// The longest reason of a failure that is told, in bytes.
 const MAX_REASON: usize = 300;
 
@@ -94,19 +93,16 @@ pub struct Asked {
     pub pod: String,
     /// What its manager said, or why that is not known.
     pub answer: Result<Report, String>,
+    /// For how long that has not been known: since it was first asked in vain.
+    pub silent: Duration,
 }
 
-/// Asks all instances of a database, and leaves those alone for a while that did not answer in time.
+/// Asks all instances of a database, and remembers since when somebody is silent: one lost answer tells nothing of whoever should have given it.
 #[derive(Debug)]
 pub struct Survey {
     instances: Arc<dyn Instances>,
-    silent: Mutex<HashMap<Target, Silence>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Silence {
-    pause: Duration,
-    until: Instant,
+    /// By the UID of the pod.
+    silent: Mutex<HashMap<String, Instant>>,
 }
 
 impl Survey {
@@ -121,11 +117,13 @@ impl Survey {
     /// Asks these, and gives the answers in the same order. It takes a bounded time, whatever they do.
     pub async fn ask(&self, identity: &Identity, targets: Vec<Target>) -> Vec<Asked> {
         let asked = targets.into_iter().take(MOST).map(|target| async move {
-            let answer = self.ask_one(identity, &target).await;
-            let answer = answer.map_err(|reason| shorten(&reason, MAX_REASON));
+            let asking = self.instances.report(identity, target.address, &target.host);
+            let answer = timeout(ANSWER, asking).await;
+            let answer = answer.unwrap_or_else(|_| Err(format!("no answer on port {PORT} in time")));
             Asked {
+                silent: self.silent_for(&target, answer.is_err()),
+                answer: answer.map_err(|reason| shorten(&reason, MAX_REASON)),
                 pod: target.pod,
-                answer,
             }
         });
         join_all(asked).await
@@ -141,58 +139,38 @@ impl Survey {
         outcome.map_err(|reason| shorten(&reason, MAX_REASON))
     }
 
-    async fn ask_one(&self, identity: &Identity, target: &Target) -> Result<Report, String> {
-        let late = || format!("no answer on port {PORT} in time");
-        if self.is_left_alone(target) {
-            return Err(late());
-        }
-        let asking = self.instances.report(identity, target.address, &target.host);
-        let answer = timeout(ANSWER, asking).await;
-        self.remember(target, answer.is_err());
-        answer.unwrap_or_else(|_| Err(late()))
-    }
-
-    fn is_left_alone(&self, target: &Target) -> bool {
-        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        silent
-            .get(target)
-            .is_some_and(|silence| Instant::now() < silence.until)
-    }
-
-    fn remember(&self, target: &Target, is_silent: bool) {
-        let (first, last) = PAUSE;
+    fn silent_for(&self, target: &Target, is_silent: bool) -> Duration {
         let now = Instant::now();
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = silent.remove(target);
         if !is_silent {
-            return;
+            silent.remove(&target.uid);
+            return Duration::ZERO;
         }
         if silent.len() >= MEMORY {
-            // Pods that are gone are not asked for again, and so are never removed otherwise.
-            silent.retain(|_, silence| now < silence.until);
+            // Pods that are gone are not asked again, and so are never removed otherwise.
+            silent.retain(|_, since| now.duration_since(*since) < FORGOTTEN);
         }
-        if silent.len() < MEMORY {
-            let pause = before.map_or(first, |before| (before.pause * 2).min(last));
-            let until = now + pause;
-            silent.insert(target.clone(), Silence { pause, until });
+        match silent.get(&target.uid) {
+            Some(since) => now.duration_since(*since),
+            None if silent.len() >= MEMORY => Duration::ZERO,
+            None => {
+                silent.insert(target.uid.clone(), now);
+                Duration::ZERO
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use futures::FutureExt as _;
 
     use super::*;
     use crate::controllers::database::testing::identity;
 
     /// The first pod never answers, the second at once, the third refuses.
-    #[derive(Debug, Default)]
-    struct Mixed {
-        questions: AtomicUsize,
-    }
+    #[derive(Debug)]
+    struct Mixed;
 
     impl Instances for Mixed {
         fn report<'a>(
@@ -201,7 +179,6 @@ mod tests {
             _: IpAddr,
             host: &'a str,
         ) -> BoxFuture<'a, Result<Report, String>> {
-            self.questions.fetch_add(1, Ordering::Relaxed);
             async move {
                 match host {
                     "orders-0.x" => std::future::pending().await,
@@ -224,9 +201,9 @@ mod tests {
     }
 
     fn targets(count: usize) -> Vec<Target> {
-        let target = |ordinal| Target {
+        let target = |ordinal: usize| Target {
             pod: format!("orders-{ordinal}"),
-            uid: "1".into(),
+            uid: ordinal.to_string(),
             address: [10, 0, 0, 1].into(),
             host: format!("orders-{ordinal}.x"),
         };
@@ -234,9 +211,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silent_instances_hold_up_a_reconcile_for_a_bounded_time_and_then_for_none() {
-        let instances = Arc::new(Mixed::default());
-        let survey = Survey::new(Arc::clone(&instances) as Arc<dyn Instances>);
+    async fn silent_instances_hold_up_a_reconcile_for_a_bounded_time_and_it_is_known_since_when_they_are() {
+        let survey = Survey::new(Arc::new(Mixed));
         let identity = identity();
         let started = Instant::now();
         let asked = survey.ask(&identity, targets(100)).await;
@@ -245,16 +221,17 @@ mod tests {
         assert_eq!(asked[0].answer, Err("no answer on port 8008 in time".to_owned()));
         assert_eq!(asked[1].answer, Ok(Report::default()));
         assert_eq!(asked[2].answer.as_ref().unwrap_err().len(), MAX_REASON);
+        assert!(asked.iter().all(|asked| asked.silent == Duration::ZERO));
 
-        let started = Instant::now();
+        tokio::time::sleep(Duration::from_secs(7)).await;
         let again = survey.ask(&identity, targets(3)).await;
-        assert_eq!(again, asked[..3]);
-        assert_eq!(started.elapsed(), Duration::ZERO);
-        // The two that answered were asked again, and the silent one will be.
-        assert_eq!(instances.questions.load(Ordering::Relaxed), MOST + 2);
-        tokio::time::sleep(PAUSE.0).await;
-        survey.ask(&identity, targets(1)).await;
-        assert_eq!(instances.questions.load(Ordering::Relaxed), MOST + 3);
+        // What refuses at once was known to before those were waited for that say nothing.
+        let silent: Vec<_> = again.iter().map(|asked| asked.silent.as_secs()).collect();
+        assert_eq!(silent, [9, 0, 9]);
+        // A pod of the same name that was made anew is another one.
+        let mut renewed = targets(1);
+        renewed[0].uid = "another".into();
+        assert_eq!(survey.ask(&identity, renewed).await[0].silent, Duration::ZERO);
 
         let started = Instant::now();
         let order = Order::Restart(Restart::default());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -74,6 +75,12 @@ impl<'a> Live<'a> {
     pub fn answer(&self, pod: &str) -> Option<&'a Result<Report, String>> {
         let asked = self.asked.iter().find(|asked| asked.pod == pod);
         asked.map(|asked| &asked.answer)
+    }
+
+    /// For how long an instance has been asked in vain, if it was just now.
+    pub fn silent(&self, pod: &str) -> Option<Duration> {
+        let mut silent = self.asked.iter().filter(|asked| asked.answer.is_err());
+        silent.find(|asked| asked.pod == pod).map(|asked| asked.silent)
     }
 
     /// What those said who answered.

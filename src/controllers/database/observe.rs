@@ -38,7 +38,7 @@ pub struct Caches {
     pub service_accounts: Cache<ServiceAccount>,
     /// Pods, which a database owns only through its StatefulSet.
     pub pods: Cache<Pod>,
-    /// The claims of their volumes, which nobody owns, or the StatefulSet does.
+    /// The claims of their volumes, which nobody owns.
     pub claims: Cache<PersistentVolumeClaim>,
 }
 
@@ -108,7 +108,7 @@ impl Observed {
         stateful_sets.is_empty() && pods.is_empty()
     }
 
-    /// Whether no child is left, and no pod. Volumes are not counted: what becomes of them the StatefulSet said.
+    /// Whether no child is left, and no pod. Volumes are not counted: they may stay.
     pub fn is_empty(&self) -> bool {
         let Self {
             stateful_sets,

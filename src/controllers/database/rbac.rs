@@ -31,8 +31,12 @@ pub fn rules() -> Vec<PolicyRule> {
         ),
         // `get` and `patch` are for instances, which label themselves. A pod is deleted to be made anew as the StatefulSet has it by now.
         rule("", &["pods"], &["get", "list", "watch", "patch", "delete"]),
-        // They are asked to grow. Who makes and deletes them is the StatefulSet's controller.
-        rule("", &["persistentvolumeclaims"], &["list", "watch", "patch"]),
+        // They are asked to grow, and go with their database where its author says so. Who makes them is the StatefulSet's controller.
+        rule(
+            "",
+            &["persistentvolumeclaims"],
+            &["list", "watch", "patch", "delete"],
+        ),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use tracing::debug;
 
 use super::act::{Means, carry_out};
@@ -14,7 +14,7 @@ use super::announce::{Announcement, announcements, tell};
 use super::certificates::{OPERATOR_LIFE, operator};
 use super::clean_up::clean_up;
 use super::decide::{Intent, decide};
-use super::desired::{Decided, Owner, names};
+use super::desired::{Decided, Owner, Parent, names};
 use super::error::Error;
 use super::holds::{Holds, under_way};
 use super::instances::{Asked, Instances, Survey, Target};
@@ -24,7 +24,7 @@ use super::status::{Seen, compute, is_loading_in, is_ready_in};
 use super::step::{Course, Step};
 use super::switchover::{Wish, wish};
 use super::volumes::{Growth, Volumes};
-use super::write::{Applied, write};
+use super::write::{Applied, renew_certificates, write};
 use super::{FINALIZER, Settings};
 use crate::api::database::agent::settings_hash;
 use crate::api::database::v1::Database;
@@ -108,7 +108,7 @@ impl DatabaseReconciler {
     async fn bring_about(&self, database: &Database, context: &Context) -> Result<Next, Error> {
         let (observed, now) = (self.caches.observe(database), context.now());
         let valid = validate(database);
-        let reference = database.controller_owner_ref(&()).ok_or(Error::NoUid)?;
+        let parent = Parent::of(database).ok_or(Error::NoUid)?;
         let mut applied = Applied::of(&observed, &database.name_any());
         let asked = self.ask(database, &observed, &applied.certificates, now).await;
         let ground = applied.ground();
@@ -116,27 +116,32 @@ impl DatabaseReconciler {
         let status = database.status.as_ref();
         let seen = status.and_then(|status| status.observed_generation);
         let is_new = seen != database.metadata.generation;
+        // Nothing is decided of what nobody carries out: it would be told as if it were so.
         let mut decided = valid
             .as_ref()
             .ok()
+            .filter(|valid| !valid.paused)
             .map(|valid| decide(valid, &observed, status, (&live, is_new), now));
         let mut volumes = Volumes::default();
         let outcome = match (&valid, &mut decided) {
-            (Ok(valid), Some(decided)) if !valid.paused => {
+            (Ok(valid), Some(decided)) => {
                 let owner = Owner {
                     database: valid,
-                    reference,
+                    parent,
                 };
                 let known = (&mut applied, &mut volumes);
                 self.advance((database, &owner), decided, (&observed, &live), known, context)
                     .await
             }
-            _ => Ok(()),
+            _ => {
+                let (apply, settings) = (context.apply(), &self.settings);
+                renew_certificates(apply, &parent, settings, &observed, &mut applied, now).await
+            }
         };
         let intent = match (&valid, &decided) {
             (Err(problems), _) => Intent::Refuse(problems),
-            (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
-            (Ok(valid), _) => Intent::Pause(valid),
+            (Ok(valid), Some(decided)) => Intent::CarryOut(valid, decided),
+            (Ok(_), None) => Intent::Pause,
         };
         let failure = outcome.as_ref().err();
         // At once: whatever goes wrong from here on, the next reconcile finds nothing to write and so nothing to tell.
@@ -294,6 +299,7 @@ impl DatabaseReconciler {
                 let silent = |target: Target| Asked {
                     pod: target.pod,
                     answer: Err(error.to_string()),
+                    silent: Duration::ZERO,
                 };
                 targets.into_iter().map(silent).collect()
             }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -13,13 +14,16 @@ use super::handover;
 use super::live::{Live, has_shape};
 use super::step::{Course, Step};
 use super::verdict;
-use crate::api::database::agent::{Report, Role, Standby, State as Doing};
+use crate::api::database::agent::{CONTAINER, Report, Role, Standby, State as Doing};
 use crate::api::database::v1::Synchronous;
-use crate::controllers::common::pod::{is_held_back, is_ready};
+use crate::controllers::common::pod::{is_held_back, is_ready, is_running};
 use crate::runtime::conditions::State;
 
 /// A pod is made anew to end its container's back-off so seldom at most, each time.
 const ANEW: SignedDuration = SignedDuration::from_secs(60);
+
+/// Whoever has said nothing for so long is taken for dead, even if its container runs. Until then it may be a busy node, or a lost packet.
+const LOST: Duration = Duration::from_secs(60);
 
 /// What instances are to be like.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,8 @@ struct Instance<'a> {
     name: String,
     pod: &'a Arc<Pod>,
     report: Option<&'a Report>,
+    /// It says nothing, though its container runs, and did not long ago: what it does is not known.
+    is_unknown: bool,
     /// Its pod is of an earlier shape.
     outdated: bool,
     /// It is to be there in the end.
@@ -72,13 +78,13 @@ impl Instance<'_> {
     /// Whether PostgreSQL runs in it as a replica, or becomes the primary. Such a pod is not ready while there is no primary, and is what a failover needs.
     fn may_take_over(&self) -> bool {
         let able = |report: &Report| report.role != Role::None || report.state == Doing::Promoting;
-        self.report.is_some_and(able)
+        self.is_unknown || self.report.is_some_and(able)
     }
 
     /// Whether it is on its way to be a replica, which may take hours that would be lost.
     fn joins(&self) -> bool {
         let joins = |state| matches!(state, Doing::Initialising | Doing::Joining | Doing::Rewinding);
-        self.report.is_some_and(|report| joins(report.state))
+        self.is_unknown || self.report.is_some_and(|report| joins(report.state))
     }
 
     fn why(&self) -> String {
@@ -117,6 +123,7 @@ pub fn rollout(wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Rollout {
         let name = pod.name_any();
         Instance {
             report: live.answer(&name).and_then(|answer| answer.as_ref().ok()),
+            is_unknown: is_running(pod, CONTAINER) && live.silent(&name).is_some_and(|silent| silent < LOST),
             outdated: !has_shape(&pod.metadata, wanted.shape),
             stays: names::ordinal(&name).is_some_and(|ordinal| ordinal < wanted.stay),
             name,
@@ -195,7 +202,13 @@ fn course(
         return Course::Take(own.step());
     }
     let is_there = |name: &str| instances.iter().any(|instance| instance.name == name);
-    match handover::successor(primary, is_there) {
+    let stays = |name: &str| {
+        instances
+            .iter()
+            .any(|instance| instance.name == name && instance.stays)
+    };
+    // One that is to go would have to hand over once more.
+    match handover::successor(primary, stays).or_else(|_| handover::successor(primary, is_there)) {
         Ok(to) => Course::Take(Step::HandOver {
             from: leader.to_owned(),
             to,

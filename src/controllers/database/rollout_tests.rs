@@ -80,6 +80,34 @@ fn a_replica_that_serves_nothing_is_made_anew_whatever_the_others_do(
     assert_eq!(next(&scene), is("replace", replaced));
 }
 
+/// One lost answer, or a busy node, must not cost the only instance that could take over, or hours of a copy.
+#[rstest]
+#[case::nobody_leads(|scene: &mut Scene| scene.lease.holder = None)]
+#[case::somebody_leads(|_: &mut Scene| ())]
+fn a_replica_that_was_silent_once_is_not_made_anew_before_it_is_known_to_be_lost(
+    #[case] change: fn(&mut Scene),
+) {
+    let silent_for = |seconds, state: Value| {
+        outdated().change(|scene| {
+            let mut pod = (*pod("orders-1", false, None)).clone();
+            pod.status.as_mut().unwrap().container_statuses = serde_json::from_value(json!([{
+                "name": "postgres", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state,
+            }]))
+            .unwrap();
+            scene.pods[1] = Arc::new(pod);
+            scene.asked[1].answer = Err("no answer in time".into());
+            scene.asked[1].silent = Duration::from_secs(seconds);
+            change(scene);
+        })
+    };
+    let running = json!({"running": {"startedAt": "2030-01-01T00:00:00Z"}});
+    let (just_now, for_long) = (silent_for(59, running.clone()), silent_for(60, running));
+    assert_eq!(next(&just_now).0, "wait", "{:?}", next(&just_now));
+    assert_eq!(next(&for_long), is("replace", "orders-1"));
+    let ended = silent_for(0, json!({"terminated": {"exitCode": 1}}));
+    assert_eq!(next(&ended), is("replace", "orders-1"));
+}
+
 #[rstest]
 #[case::it_follows_nobody(|report: &mut Report| report.state = Doing::Detached)]
 #[case::it_becomes_the_primary(|report: &mut Report| (report.role, report.state) = (Role::None, Doing::Promoting))]
@@ -91,6 +119,15 @@ fn a_replica_that_may_take_over_stays_while_there_is_no_primary(#[case] change: 
     assert_eq!(next(&scene), is("replace", "orders-1"), "somebody else leads");
     scene.asked[0].answer = Err("no route".into());
     assert_eq!(next(&scene).0, "wait", "{:?}", next(&scene));
+}
+
+/// Otherwise the next one would have to hand over as well, when it goes.
+#[test]
+fn where_instances_are_to_be_fewer_one_that_stays_takes_over() {
+    let mut scene = Scene::of(json!({"instances": 2, "resources": {"limits": {"memory": "4Gi"}}}));
+    scene.report(0).standbys[0].flushed = Some(Lsn(0x280_0000));
+    scene.anew(1);
+    assert_eq!(next(&scene), is("hand over", "orders-0 orders-1"));
 }
 
 #[test]

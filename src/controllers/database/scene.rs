@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -115,6 +116,7 @@ impl Scene {
         let asked = |ordinal| Asked {
             pod: format!("orders-{ordinal}"),
             answer: Ok(report(ordinal)),
+            silent: Duration::ZERO,
         };
         Self {
             database: large(json!({})),
@@ -236,7 +238,7 @@ impl Scene {
         let intent = match (&valid, &decided) {
             (Err(problems), _) => Intent::Refuse(problems),
             (Ok(valid), Some(decided)) if !valid.paused => Intent::CarryOut(valid, decided),
-            (Ok(valid), _) => Intent::Pause(valid),
+            (Ok(_), _) => Intent::Pause,
         };
         self.see(|live| {
             let seen = Seen {

@@ -58,8 +58,8 @@ impl Seen<'_> {
     fn wanted(&self) -> i32 {
         match self.intent {
             Intent::CarryOut(_, decided) => decided.members,
-            Intent::Pause(database) => database.instances,
-            Intent::Refuse(_) => self.live.replicas().unwrap_or(0),
+            // What there is counts, and not what a spec asks for that nobody carries out.
+            Intent::Pause | Intent::Refuse(_) => self.live.replicas().unwrap_or(0),
         }
     }
 }
@@ -90,9 +90,10 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
         let message = "spec.backup: this version makes no backups yet";
         conditions.set(BACKUPS_CONFIGURED, State::False, UNSUPPORTED, message);
     }
-    ready(&mut conditions, seen, wanted);
+    let is_blocked = is_blocked(&conditions, before);
+    ready(&mut conditions, seen, wanted, is_blocked);
     degraded(&mut conditions, before);
-    let phase = phase(&conditions, before, seen);
+    let phase = phase(&conditions, before, seen, is_blocked);
     let primary = live.primary();
     let is_ready = state(&conditions, READY) == State::True;
     let error = conditions
@@ -203,10 +204,18 @@ fn reason<'a>(conditions: &'a Conditions, type_: &str) -> &'a str {
         .map_or("", |condition| condition.reason.as_str())
 }
 
+/// Whether nothing of the spec can be brought about. One write that the API server could not do takes nothing from a database that serves: the next one may
+/// be done.
+fn is_blocked(conditions: &Conditions, before: &DatabaseStatus) -> bool {
+    let mut known = before.conditions.iter();
+    let was = known.any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.reason == BLOCKED);
+    let reason = reason(conditions, CONFIGURATION_APPLIED);
+    BLOCKING.contains(&reason) && (reason != BLOCKED || was)
+}
+
 /// Writes are taken, every replica streams, all instances are there and go by the present settings. What this version does not do yet takes nothing from
 /// it: that is said by [`CONFIGURATION_APPLIED`].
-fn ready(conditions: &mut Conditions, seen: &Seen<'_>, wanted: i32) {
-    let is_blocked = BLOCKING.contains(&reason(conditions, CONFIGURATION_APPLIED));
+fn ready(conditions: &mut Conditions, seen: &Seen<'_>, wanted: i32, is_blocked: bool) {
     let all = [CONFIGURATION_APPLIED, AVAILABLE, REPLICATION_HEALTHY];
     conditions.ready_from(if is_blocked { &all } else { &all[1..] });
     if state(conditions, READY) != State::True {
@@ -219,7 +228,7 @@ fn ready(conditions: &mut Conditions, seen: &Seen<'_>, wanted: i32) {
         conditions.set(READY, State::False, "InstancesNotReady", message);
     } else if taken.state != State::True {
         set(conditions, READY, taken);
-    } else if matches!(seen.intent, Intent::Pause(_)) {
+    } else if matches!(seen.intent, Intent::Pause) {
         let message = format!("it serves as it is; {IS_PAUSED}");
         conditions.set(READY, State::True, PAUSED, message);
     }
@@ -295,14 +304,18 @@ fn system_identifier(before: &DatabaseStatus, seen: &Seen<'_>) -> Option<String>
     known.into_iter().flatten().next()
 }
 
-fn phase(conditions: &Conditions, before: &DatabaseStatus, seen: &Seen<'_>) -> &'static str {
+fn phase(
+    conditions: &Conditions,
+    before: &DatabaseStatus,
+    seen: &Seen<'_>,
+    is_blocked: bool,
+) -> &'static str {
     let is = |type_: &str| state(conditions, type_) == State::True;
-    let is_blocked = BLOCKING.contains(&reason(conditions, CONFIGURATION_APPLIED));
     let failed = || {
         let mut reports = seen.live.reports().peekable();
         reports.peek().is_some() && reports.all(|(_, report)| report.state == Doing::Failed)
     };
-    if matches!(seen.intent, Intent::Pause(_)) {
+    if matches!(seen.intent, Intent::Pause) {
         "Paused"
     } else if is(READY) {
         "Running"

@@ -156,12 +156,43 @@ fn replication_is_healthy_only_if_every_replica_streams(
 fn a_single_instance_needs_no_replica() {
     let single = Scene::well().change(|scene| {
         scene.database = Scene::of(json!({"size": "small", "paused": true})).database;
+        scene.there = 1;
         scene.pods.truncate(1);
         scene.asked.truncate(1);
         scene.report(0).standbys.clear();
     });
     assert_eq!(single.is(REPLICATION_HEALTHY), is("True", "NoReplicas"));
     assert_eq!(single.is(READY), is("True", "Paused"));
+}
+
+/// Nothing is wrong with a database that nobody is to change.
+#[rstest]
+#[case::fewer(2)]
+#[case::more(5)]
+fn a_paused_database_is_as_well_as_what_there_is_whatever_its_spec_asks_for(#[case] asked: i32) {
+    let paused = Scene::of(json!({"instances": asked, "paused": true}));
+    assert_eq!(paused.is(REPLICATION_HEALTHY), is("True", "Streaming"));
+    assert_eq!(paused.is(READY), is("True", "Paused"));
+    assert_eq!(paused.is(DEGRADED), is("False", "AsExpected"));
+    assert_eq!(paused.status().instances.len(), 3);
+}
+
+/// The next one may be done; a second one in a row is told.
+#[test]
+fn one_write_that_the_api_server_could_not_do_takes_nothing_from_a_database_that_serves() {
+    let fails = |scene: &mut Scene| {
+        let source = kube::Error::Service("no answer".into());
+        scene.failure = Some(Error::Apply(ApplyError::Api {
+            kind: "Secret".into(),
+            key: ObjectKey::namespaced("shop", "orders"),
+            source: Box::new(source),
+        }));
+    };
+    let mut scene = Scene::well().known().change(fails);
+    assert_eq!(scene.is(CONFIGURATION_APPLIED), is("False", "Blocked"));
+    assert_eq!(scene.is(READY).0, "True");
+    scene.database.status = Some(scene.status());
+    assert_eq!(scene.is(READY), is("False", "Blocked"));
 }
 
 #[rstest]

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::Resource;
 use serde_json::{Value, json};
 
 use super::Settings;
 use super::certificates::{INSTANCE, dns_names, operator};
 use super::decide::decide;
-use super::desired::{Decided, Owner, build};
+use super::desired::{Decided, Owner, Parent, build};
 use super::live::Ground;
 use super::observe::Observed;
 use crate::api::database::v1::Database;
@@ -35,9 +34,7 @@ pub fn valid(database: &Database) -> ValidDatabase {
 pub fn owner_of<'a>(database: &Database, valid: &'a ValidDatabase) -> Owner<'a> {
     Owner {
         database: valid,
-        reference: database
-            .controller_owner_ref(&())
-            .expect("the test's database has a uid"),
+        parent: Parent::of(database).expect("the test's database has a uid"),
     }
 }
 

@@ -166,7 +166,7 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
             };
             return verdict(State::False, INVALID_SPEC, format!("{problems}; {consequence}"));
         }
-        Intent::Pause(_) => return verdict(State::Unknown, PAUSED, IS_PAUSED),
+        Intent::Pause => return verdict(State::Unknown, PAUSED, IS_PAUSED),
         Intent::CarryOut(database, decided) => (database, decided),
     };
     if let Some(failure) = live.failure {
@@ -314,7 +314,7 @@ pub fn taken(live: &Live<'_>) -> Verdict {
 /// Whether something is under way, and what.
 pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict {
     let (database, decided) = match intent {
-        Intent::Pause(_) => return verdict(State::False, PAUSED, IS_PAUSED),
+        Intent::Pause => return verdict(State::False, PAUSED, IS_PAUSED),
         Intent::Refuse(_) => return verdict(State::False, INVALID_SPEC, "the spec has to be mended first"),
         Intent::CarryOut(database, decided) => (database, decided),
     };

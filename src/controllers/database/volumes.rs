@@ -28,6 +28,7 @@ use super::write::Applied;
 use crate::api::database::ValidDatabase;
 use crate::api::database::v1::Database;
 use crate::api::quantity;
+use crate::api::retention::Retention;
 use crate::runtime::apply::{Applier, ApplyError};
 use crate::runtime::events::EventType;
 use crate::runtime::key::{ObjectKey, controller_of};
@@ -144,8 +145,25 @@ pub fn room(database: &ValidDatabase, observed: &Observed, replicas: i32) -> u64
     capacities.fold(database.storage.bytes, u64::min)
 }
 
-/// The pods that a StatefulSet has made, of which there is none any more, and that nobody controls. Their claims stay, whatever the spec says: nobody deletes
-/// data by guessing whose it was.
+/// The claims that are deleted with a database, since its author says so: those of all its instances, of earlier ones too. One that somebody controls goes
+/// with that.
+pub fn going<'a>(database: &Database, observed: &'a Observed) -> Vec<&'a Arc<PersistentVolumeClaim>> {
+    let prefix = format!("{DATA}-");
+    let own = |claim: &PersistentVolumeClaim| {
+        let name = claim.metadata.name.as_deref().unwrap_or_default();
+        let pod = name.strip_prefix(&prefix)?;
+        let ordinal = names::ordinal(pod)?;
+        (names::pod(&database.name_any(), ordinal) == pod).then_some(())
+    };
+    let claims = observed.claims.iter();
+    let claims = claims.filter(|_| database.spec.storage.when_deleted == Retention::Delete);
+    claims
+        .filter(|claim| own(claim).is_some() && controller_of(&***claim).is_none())
+        .filter(|claim| claim.metadata.deletion_timestamp.is_none())
+        .collect()
+}
+
+/// The pods that a StatefulSet has made, of which there is none any more, and that nobody controls.
 pub fn strays<'a>(stateful_sets: &[Arc<StatefulSet>], pods: &'a [Arc<Pod>]) -> Vec<&'a Arc<Pod>> {
     let is_stray = |pod: &&Arc<Pod>| {
         let made_for = pod.labels().get(POD_NAME);

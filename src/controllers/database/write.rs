@@ -14,7 +14,7 @@ use super::announce::Announcement;
 use super::certificates::{self, INSTANCE};
 use super::desired::secrets::{self, Randomness, password_in};
 use super::desired::settings::read;
-use super::desired::{Decided, Owner, Resources, Secrets, build, build_secrets, names};
+use super::desired::{Decided, Owner, Parent, Resources, build, names};
 use super::error::Error;
 use super::lease::Held;
 use super::live::Ground;
@@ -114,7 +114,8 @@ pub async fn write(
     // Its metadata alone: what instances write stays as it is. Without its labels no cache would know of it.
     let lease = apply.apply(lease, named(&observed.leases, owner.name())).await?;
     applied.lease = Some(lease.object);
-    write_secrets(apply, owner, settings, observed, applied, now).await?;
+    write_credentials(apply, owner, settings, observed).await?;
+    write_certificates(apply, &owner.parent, settings, observed, applied, now).await?;
     let told = apply
         .apply(told, named(&observed.config_maps, &names::settings(owner.name())))
         .await?;
@@ -144,18 +145,15 @@ pub async fn write(
     Ok(())
 }
 
-/// What is random is made once. A cache that does not know a Secret may be late, so what is there is taken before anything is written over it.
-async fn write_secrets(
+/// What is random is made once. A cache that does not know the Secret may be late, so what is there is taken before anything is written over it.
+async fn write_credentials(
     apply: &Applier,
     owner: &Owner<'_>,
     settings: &Settings,
     observed: &Observed,
-    applied: &mut Applied,
-    now: Timestamp,
 ) -> Result<(), Error> {
     let domain = &settings.cluster_domain;
-    let live = |name: &str| named(&observed.secrets, name);
-    let credentials = match live(owner.name()) {
+    let live = match named(&observed.secrets, owner.name()) {
         Some(live) => Arc::clone(live),
         None => {
             let password = secrets::password(&randomness()?);
@@ -163,12 +161,46 @@ async fn write_secrets(
             apply.once(made, None).await?.object
         }
     };
-    let password = match password_in(&credentials) {
+    let password = match password_in(&live) {
         Some(password) => password.to_vec(),
         None => secrets::password(&randomness()?).into_bytes(),
     };
+    let wanted = secrets::credentials(owner, &password, domain);
+    apply.apply(wanted, Some(&live)).await?;
+    Ok(())
+}
 
-    let dns_names = certificates::dns_names(owner.name(), &owner.database.namespace, domain);
+/// Renews the certificates of instances that there are, where nothing else of the spec is brought about: without them, nobody could follow a primary any more
+/// in some weeks.
+///
+/// # Errors
+/// When one could not be made, or written.
+pub async fn renew_certificates(
+    apply: &Applier,
+    parent: &Parent,
+    settings: &Settings,
+    observed: &Observed,
+    applied: &mut Applied,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let is_there = named(&observed.secrets, &names::authority(&parent.name)).is_some();
+    if applied.stateful_set.is_some() && is_there {
+        write_certificates(apply, parent, settings, observed, applied, now).await?;
+    }
+    Ok(())
+}
+
+/// Keys are made once as well, and certificates anew in time.
+async fn write_certificates(
+    apply: &Applier,
+    parent: &Parent,
+    settings: &Settings,
+    observed: &Observed,
+    applied: &mut Applied,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let live = |name: &str| named(&observed.secrets, name);
+    let dns_names = certificates::dns_names(&parent.name, &parent.namespace, &settings.cluster_domain);
     let mut step_from = |held: &Data| -> Result<Data, Error> {
         let step = step(held, &INSTANCE, &dns_names, now)?;
         Ok(match step.write {
@@ -179,12 +211,12 @@ async fn write_secrets(
             None => held.clone(),
         })
     };
-    let (authority_name, tls_name) = (names::authority(owner.name()), names::tls(owner.name()));
+    let (authority_name, tls_name) = (names::authority(&parent.name), names::tls(&parent.name));
     let mut certificates = step_from(&applied.certificates)?;
     let authority = match live(&authority_name) {
         Some(live) => Arc::clone(live),
         None => {
-            let made = secrets::authority(owner, &certificates);
+            let made = secrets::authority(parent, &certificates);
             let found = apply.once(made, None).await?;
             if found.outcome != Outcome::Created {
                 let tls = live(&tls_name).map(|secret| &**secret);
@@ -193,15 +225,13 @@ async fn write_secrets(
             found.object
         }
     };
-    let secrets = Secrets {
-        password,
-        certificates,
-    };
-    let [wanted, wanted_authority, tls] = build_secrets(owner, settings, &secrets);
-    apply.apply(wanted, Some(&credentials)).await?;
-    apply.apply(wanted_authority, Some(&authority)).await?;
+    let (wanted, tls) = (
+        secrets::authority(parent, &certificates),
+        secrets::tls(parent, &certificates),
+    );
+    apply.apply(wanted, Some(&authority)).await?;
     apply.apply(tls, live(&tls_name)).await?;
-    applied.certificates = secrets.certificates;
+    applied.certificates = certificates;
     Ok(())
 }
 

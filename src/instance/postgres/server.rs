@@ -175,8 +175,14 @@ async fn status(State(desk): Desked, request: HttpRequest) -> Response {
     if let Err(refused) = permit(&request, &[Caller::Instance, Caller::Operator]) {
         return refused.into_response();
     }
-    let report = serde_json::to_vec(&desk.shown.borrow().report);
-    match report {
+    let report = {
+        let shown = desk.shown.borrow();
+        let age = u64::try_from(shown.made.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut report = shown.report.clone();
+        report.looked_ms = report.looked_ms.map(|ms| ms.saturating_add(age));
+        report
+    };
+    match serde_json::to_vec(&report) {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(error) => line(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }

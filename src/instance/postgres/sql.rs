@@ -20,7 +20,7 @@ const CHANGE: Duration = Duration::from_secs(60);
 /// How long a checkpoint may take.
 const CHECKPOINT: Duration = Duration::from_secs(10 * 60);
 
-/// One row on itself. A replica's timeline is that of what it receives, or the latest of which it has ever received a segment: the control file may lag
+/// One row on itself. A replica asks for more, and then has received something by its own account, only once it has applied all that it had. Its timeline is that of what it receives, or the latest of which it has ever received a segment: the control file may lag
 /// behind that, and who is on a later timeline has more than who is not.
 const SELF: &str = "SELECT r, \
     (SELECT system_identifier FROM pg_control_system()), \
@@ -34,7 +34,8 @@ const SELF: &str = "SELECT r, \
     coalesce((SELECT status = 'streaming' FROM pg_stat_get_wal_receiver()), false), \
     current_setting('synchronous_standby_names'), \
     (SELECT timeline_id FROM pg_control_checkpoint()), \
-    (SELECT redo_lsn FROM pg_control_checkpoint()) \
+    (SELECT redo_lsn FROM pg_control_checkpoint()), \
+    r AND pg_last_wal_receive_lsn() IS NULL \
     FROM pg_is_in_recovery() AS r";
 /// A row for each that streams from it.
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
@@ -192,6 +193,7 @@ fn running(answers: &[Rows], members: &[Member]) -> Option<Running> {
         quorum: parse_standby_names(text(7)?),
         checkpoint: text(8)?.parse().ok()?,
         redo: lsn(text(9)).unwrap_or_default(),
+        replaying: replica && text(10)? == "t",
     })
 }
 
@@ -290,8 +292,11 @@ mod tests {
             "t",
             "",
             "2",
+            "-",
+            "t",
         ]);
         let running = running(&[vec![own], vec![]], &members()).unwrap();
+        assert!(running.replaying);
         assert_eq!(running.upstream.as_deref(), Some("orders-0"));
         assert!(running.streaming && !running.primary);
         assert_eq!(

@@ -149,11 +149,15 @@ pub async fn another_major_version_fails_over_and_comes_back_as_well(world: Arc<
     database.all_stream().await?;
     let observed = database.observed().await?;
     let mut each = Vec::new();
-    for harm in [Harm::KillPostmaster, Harm::CutOffFromAll, Harm::DeletePod] {
+    let harms = [Harm::KillPostmaster, Harm::CutOffFromAll, Harm::DeletePod];
+    for harm in harms {
         each.push(harm.done_to(&observed).await?);
     }
     database.ready(SERVING).await?;
     tell(&world, "postgres-17", &each);
+    for (harm, mended) in harms.iter().zip(&each) {
+        harm.keeps_its_bound(std::slice::from_ref(mended))?;
+    }
     observed.finish().await
 }
 
@@ -226,6 +230,7 @@ pub async fn the_operator_being_down_changes_nothing(world: Arc<World>) -> Outco
         mended.push(Harm::DeletePod.done_to(&observed).await?);
     }
     tell(&world, "unattended", &mended);
+    Harm::DeletePod.keeps_its_bound(&mended)?;
 
     until("every pod to be labelled with its role", REPLACED, || async {
         let pods = pods(&database).await?;

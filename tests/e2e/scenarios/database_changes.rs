@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::stream::{StreamExt, TryStreamExt, iter};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::database::{Database, Observed, REPLACED};
-use crate::objects::{DATABASE, condition};
+use crate::database::{Database, Observed, REJOINED, REPLACED, SERVING, answer};
+use crate::ledger;
+use crate::objects::{DATABASE, LEASE, POD, PVC, SECRET, SERVICE, condition, text};
 use crate::olm;
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
@@ -15,6 +19,14 @@ use crate::world::World;
 
 /// A planned change keeps nobody from writing for longer.
 const PAUSE: Duration = Duration::from_secs(3);
+/// By how much what the status tells may be more than what clients saw, and less: the Service has to lead to another pod, which may take nodes a second, and
+/// an attempt to connect may take another.
+const TOLD_MORE: Duration = Duration::from_secs(1);
+const TOLD_LESS: Duration = Duration::from_secs(2);
+/// A pause counts as one of the next change too, if that begins less than 5 s after it. Times in the status are whole seconds.
+const APART: SignedDuration = SignedDuration::from_secs(6);
+/// While all is well the operator asks every 30 s.
+const TOLD: Duration = Duration::from_secs(45);
 /// So many databases, so many of them made at a time after the first, and what each of these may cost the operator, in KiB.
 const MANY: u64 = 10;
 const AT_ONCE: usize = 3;
@@ -41,13 +53,15 @@ pub async fn changes_reach_every_instance_with_one_short_pause_each(world: Arc<W
         };
         let pairs = settings.iter().filter_map(|it| it.split_once(' '));
         spec["parameters"] = pairs.collect();
+        let earlier = at_rest(&database).await?;
         let begun = Instant::now();
         database.apply(spec.clone()).await?;
         rolled_out(&database).await?;
         for setting in settings {
             everywhere(&database, setting).await?;
         }
-        paused(&observed, "parameters", begun).await?;
+        let pause = paused(&observed, "parameters", begun).await?;
+        told(&database, "parameters", &earlier, pause).await?;
 
         let memory = if there { "600Mi" } else { "512Mi" };
         spec["resources"] =
@@ -74,17 +88,20 @@ async fn another_leads(observed: &Observed) -> Outcome {
     let all = database.instances().await?;
     let to = all.iter().find(|it| it.uid != primary.uid);
     let to = to.map(|it| it.name.as_str()).unwrap_or_default();
+    let earlier = at_rest(database).await?;
     let begun = Instant::now();
     wish(database, "roadstead.dev/switch-over-to", to).await?;
     let now = database.primary_other_than(&primary.uid).await?;
     ensure!(now.name == to, "{to} was asked for, and {} leads", now.name);
-    paused(observed, "switchover", begun).await?;
+    let pause = paused(observed, "switchover", begun).await?;
+    told(database, "switchover", &earlier, pause).await?;
     database.all_stream().await
 }
 
 /// A spec for which every pod has to be another one.
 async fn other_pods(observed: &Observed, spec: &Value, what: &str) -> Outcome {
     let database = &observed.database;
+    let earlier = at_rest(database).await?;
     let (begun, before) = (Instant::now(), uids(database).await?);
     database.apply(spec.clone()).await?;
     rolled_out(database).await?;
@@ -93,7 +110,8 @@ async fn other_pods(observed: &Observed, spec: &Value, what: &str) -> Outcome {
         before.iter().all(|uid| !after.contains(uid)),
         "pods were {before:?}, are {after:?}"
     );
-    paused(observed, what, begun).await
+    let pause = paused(observed, what, begun).await?;
+    told(database, what, &earlier, pause).await
 }
 
 pub async fn fewer_instances_and_more_again_cost_nothing_that_was_acknowledged(world: Arc<World>) -> Outcome {
@@ -121,6 +139,116 @@ pub async fn fewer_instances_and_more_again_cost_nothing_that_was_acknowledged(w
     }
     database.all_stream().await?;
     observed.finish().await
+}
+
+/// Volumes stay unless the author says otherwise. The password goes with the Secret that was the database's own.
+pub async fn a_database_that_is_made_anew_takes_up_its_data_with_a_new_password(
+    world: Arc<World>,
+) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let spec = json!({"instances": 2, "storage": {"size": "1Gi"}});
+    let database = Database::serving(&world, "kept", spec.clone()).await?;
+    database.observed().await?.finish().await?;
+    let earlier = database.config(database.name).await?;
+    let rows = ledger::rows(&earlier).await.map_err(Failure::new)?;
+    ensure!(!rows.is_empty(), "nothing was written");
+    let volumes = claims(&database).await?;
+    ensure!(volumes.len() == 2, "the claims are {volumes:?}");
+
+    let (namespace, name) = (database.namespace.as_str(), database.name);
+    let delete = ["-n", namespace, "delete", "database", name, "--wait=false"];
+    world.run("kubectl", &delete).await?;
+    world.wait_gone(DATABASE, namespace, name, SERVING).await?;
+    for kind in [SECRET, SERVICE, LEASE] {
+        world.wait_gone(kind, namespace, name, REJOINED).await?;
+    }
+    until("every pod to be gone", REJOINED, || async {
+        let left = database.instances().await?;
+        Ok(Seen::when(left.is_empty(), (), format!("{left:?}")))
+    })
+    .await?;
+
+    database.apply(spec).await?;
+    // By the password of the new Secret
+    database.comes_up().await?;
+    let config = database.config(name).await?;
+    ensure!(
+        config.get_password() != earlier.get_password(),
+        "the password is the same"
+    );
+    let found = ledger::rows(&config).await.map_err(Failure::new)?;
+    ensure!(
+        found == rows,
+        "{} rows were left, and {} are there",
+        rows.len(),
+        found.len()
+    );
+    let mut outdated = config.clone();
+    outdated.password(earlier.get_password().unwrap_or_default());
+    let answer = answer(&outdated, "SELECT 'in'").await;
+    ensure!(answer.is_err(), "the earlier password works");
+    let now = claims(&database).await?;
+    ensure!(now == volumes, "the claims were {volumes:?}, are {now:?}");
+    // It takes writes, and both instances have them
+    database.observed().await?.finish().await
+}
+
+/// The claims with their UIDs.
+async fn claims(database: &Database) -> Outcome<Vec<(String, String)>> {
+    let claims = database.world.list(PVC, &database.namespace, "").await?;
+    let claims = claims.iter();
+    let mut claims: Vec<_> = claims
+        .map(|it| (it.name_any(), it.uid().unwrap_or_default()))
+        .collect();
+    claims.sort();
+    Ok(claims)
+}
+
+/// How many instances there are and what each may use, by one word; replicas are brought up to date and made as for any other change.
+pub async fn another_size_scales_and_keeps_nobody_from_writing_for_long(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    // What a size says of limits counts, but three large ones at once are more than others leave of a small machine.
+    let spec = json!({
+        "size": "medium", "instances": null, "synchronous": "preferred",
+        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
+    });
+    let database = Database::serving(&world, "sized", spec).await?;
+    has_size(&database, 2, "1Gi").await?;
+    let observed = database.observed().await?;
+    for (size, instances, memory) in [("large", 3, "2Gi"), ("medium", 2, "1Gi")] {
+        let earlier = at_rest(&database).await?;
+        let begun = Instant::now();
+        let patch = format!(r#"{{"spec":{{"size":"{size}"}}}}"#);
+        let namespace = database.namespace.as_str();
+        let arguments = ["-n", namespace, "patch", "database", database.name, "-p", &patch];
+        world
+            .run("kubectl", &[&arguments[..], &["--type=merge"]].concat())
+            .await?;
+        rolled_out(&database).await?;
+        has_size(&database, instances, memory).await?;
+        let what = format!("size_{size}");
+        let pause = paused(&observed, &what, begun).await?;
+        told(&database, &what, &earlier, pause).await?;
+    }
+    observed.finish().await
+}
+
+/// Waits until there are so many instances, and all may use so much memory.
+async fn has_size(database: &Database, instances: usize, memory: &str) -> Outcome {
+    until(
+        format!("{instances} instances of {memory}"),
+        ROLLED_OUT,
+        || async {
+            let mut limits = Vec::new();
+            for instance in database.instances().await? {
+                let pod = database.world.get(POD, &instance.namespace, &instance.name);
+                let pod = pod.await?;
+                limits.push(text(&pod, "/spec/containers/0/resources/limits/memory").to_owned());
+            }
+            Ok(Seen::equal(&limits, &vec![memory.to_owned(); instances]))
+        },
+    )
+    .await
 }
 
 /// Ten of them, small ones, with one instance each.
@@ -202,18 +330,13 @@ async fn uids(database: &Database) -> Outcome<Vec<String>> {
     Ok(database.instances().await?.into_iter().map(|it| it.uid).collect())
 }
 
-/// For how long no write was acknowledged since then.
-async fn paused(observed: &Observed, what: &str, begun: Instant) -> Outcome {
+/// For how long no write was acknowledged since then; fails if that was too long.
+async fn paused(observed: &Observed, what: &str, begun: Instant) -> Outcome<Duration> {
     observed.writes_since(Instant::now()).await?;
     let world = &observed.database.world;
     let pause = observed.ledger.pause(begun, Instant::now());
-    let object = observed.database.get().await?;
-    let told = object
-        .data
-        .pointer("/status/lastWritePause/milliseconds")
-        .and_then(Value::as_i64);
     world.note(format!(
-        "{what}: done {:.1} s after it was asked for; no write for {:.2} s, and the status says {told:?} ms",
+        "{what}: done {:.1} s after it was asked for; no write for {:.2} s",
         begun.elapsed().as_secs_f64(),
         pause.as_secs_f64()
     ));
@@ -227,5 +350,52 @@ async fn paused(observed: &Observed, what: &str, begun: Instant) -> Outcome {
         "{what}: no write for {pause:?}: {:?}",
         observed.ledger.errors()
     );
+    Ok(pause)
+}
+
+/// Waits until nothing is under way, and what the last pause was part of is over; tells that pause.
+async fn at_rest(database: &Database) -> Outcome<Value> {
+    until("nothing to be under way", REJOINED, || async {
+        let object = database.get().await?;
+        let (progressing, pause) = (condition(&object, "Progressing"), last_pause(&object));
+        let ended = pause["endedAt"].as_str().map(str::parse::<Timestamp>);
+        let is_over = match ended.transpose()? {
+            Some(ended) => Timestamp::now().duration_since(ended) > APART,
+            None => true,
+        };
+        let instead = format!("{progressing:?}, {pause}");
+        Ok(Seen::when(
+            progressing.status == "False" && is_over,
+            pause,
+            instead,
+        ))
+    })
+    .await
+}
+
+/// Waits until the status tells of another pause than an earlier one, and fails unless that is the one which clients saw.
+async fn told(database: &Database, what: &str, earlier: &Value, seen: Duration) -> Outcome {
+    let pause = until("the status to tell of the pause", TOLD, || async {
+        let pause = last_pause(&database.get().await?);
+        let is_new = !pause.is_null() && pause["endedAt"] != earlier["endedAt"];
+        let instead = pause.to_string();
+        Ok(Seen::when(is_new, pause, instead))
+    })
+    .await?;
+    let milliseconds = pause["milliseconds"].as_u64().unwrap_or_default();
+    let told = Duration::from_millis(milliseconds);
+    database
+        .world
+        .note(format!("{what}: the status tells of {told:?}"));
+    ensure!(
+        told > Duration::ZERO && told <= seen + TOLD_MORE && told + TOLD_LESS >= seen,
+        "{what}: no write was acknowledged for {seen:?}, and the status tells {pause}"
+    );
     Ok(())
+}
+
+/// What the status says of the last pause; null where it says nothing.
+fn last_pause(object: &DynamicObject) -> Value {
+    let pause = object.data.pointer("/status/lastWritePause");
+    pause.cloned().unwrap_or_default()
 }

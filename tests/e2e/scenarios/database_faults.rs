@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::database::{Database, INSTANCES, Observed, REPLACED, SERVING};
+use crate::database::{Database, INSTANCES, Observed, REJOINED, REPLACED, SERVING};
 use crate::disk::{self, Disks};
 use crate::fault::{Fault, Ill, a_replica, sequence};
 use crate::harm::{Mended, refuses_writes, tell};
@@ -24,6 +24,10 @@ const SMALL: u32 = 384;
 const FROZEN: Duration = Duration::from_secs(60);
 /// How long a volume stays full: long enough for a few attempts at whatever does not help.
 const FULL: Duration = Duration::from_secs(20);
+/// For how long the only standby hangs: PostgreSQL drops whoever does not answer for 5 s.
+const ALONE: Duration = Duration::from_secs(7);
+/// What a standby had confirmed before is acknowledged within this time.
+const ANSWERED: Duration = Duration::from_millis(500);
 /// `spec.maximumLagOnFailover`, unless it says otherwise.
 const MAXIMUM_LAG: u64 = 1 << 20;
 
@@ -39,13 +43,15 @@ pub async fn a_replica_whose_volume_is_deleted_is_copied_anew(world: Arc<World>)
     repeated(&world, "volume", Fault::Replica(Ill::DeleteVolume)).await
 }
 
-/// What is wrong, and what a person can do about it, stands in the status; and that helps.
+/// What is wrong, and what a person can do about it, stands in the status; and that helps. Meanwhile no drain of a node takes a second instance.
 pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
     let database = Database::serving(&world, "refused", json!({})).await?;
     database.all_stream().await?;
     let observed = database.observed().await?;
     let replica = a_replica(&database).await?;
+    let all = database.instances().await?;
+    drains_may_take(&all, true).await?;
     replica.confuse()?;
     let command = until("the status to say what helps", REPLACED, || async {
         let object = database.get().await?;
@@ -63,6 +69,8 @@ pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc
     })
     .await?;
     world.note(&command);
+    let others: Vec<Instance> = all.into_iter().filter(|it| it.uid != replica.uid).collect();
+    drains_may_take(&others, false).await?;
     for command in command.split(" && ") {
         let command = command.strip_prefix("kubectl ").unwrap_or(command);
         world
@@ -72,6 +80,18 @@ pub async fn a_replica_that_cannot_be_started_says_why_and_what_helps(world: Arc
     database.all_stream().await?;
     database.ready(SERVING).await?;
     observed.finish().await
+}
+
+/// Waits until a drain of its node may take each of these, or none of them: the budget is counted anew a moment after a pod has changed.
+async fn drains_may_take(instances: &[Instance], wanted: bool) -> Outcome {
+    until("the PodDisruptionBudget to be counted", REPLACED, || async {
+        let mut answers = Vec::new();
+        for instance in instances {
+            answers.push(instance.may_be_evicted().await?);
+        }
+        Ok(Seen::equal(&answers, &vec![wanted; instances.len()]))
+    })
+    .await
 }
 
 /// Writes stop, or another instance takes over, once. Nothing goes back and forth, and nobody's hand is needed but to make room.
@@ -155,7 +175,11 @@ pub async fn a_primary_whose_disk_hangs_is_replaced_and_comes_back(world: Arc<Wo
             rejoined.as_secs_f64()
         ));
         observed.writes_since(over).await?;
-        each.push(Mended { pause, rejoined });
+        each.push(Mended {
+            pause,
+            rejoined,
+            promoted: Some(true),
+        });
     }
     database.ready(SERVING).await?;
     tell(&world, "disk-hangs", &each);
@@ -224,6 +248,87 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
         "writes",
     );
     observed.finish().await
+}
+
+/// An acknowledged commit is on both, so nobody acknowledges one while there is one alone; and nobody but the primary may go on.
+pub async fn with_two_instances_writes_wait_for_the_only_standby(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let spec = json!({"instances": 2, "synchronous": "required"});
+    let database = Database::serving(&world, "two", spec).await?;
+    database.stream(2).await?;
+    let mut observed = database.observed().await?;
+    let (primary, lease) = (database.primary().await?, database.lease().await?);
+    let mut pauses = Vec::new();
+    for round in 0..world.settings.rounds {
+        let replica = until("the replica to be labelled", REPLACED, || async {
+            a_replica(&database).await.map(Seen::There)
+        });
+        let replica = replica.await?;
+        let begun = Instant::now();
+        let (how, acknowledged) = if round.is_multiple_of(2) {
+            let frozen = replica.freeze()?;
+            tokio::time::sleep(ANSWERED).await;
+            let alone = Instant::now();
+            tokio::time::sleep(ALONE).await;
+            let acknowledged = observed.ledger.acknowledged_since(alone);
+            drop(frozen);
+            ("hung", acknowledged)
+        } else {
+            replica.delete_at_once(&world).await?;
+            ("was deleted", acknowledged_alone(&observed, &primary).await?)
+        };
+        ensure!(
+            acknowledged == 0,
+            "{acknowledged} writes were acknowledged while the only standby {how}"
+        );
+        database.stream(2).await?;
+        observed.writes_since(Instant::now()).await?;
+        let pause = observed.ledger.pause(begun, Instant::now());
+        world.note(format!(
+            "the only standby {how}: no write for {:.2} s",
+            pause.as_secs_f64()
+        ));
+        pauses.push(pause);
+        observed.nothing_is_lost().await?;
+    }
+    let now = (database.primary().await?.uid, database.lease().await?);
+    let before = (primary.uid, lease);
+    ensure!(
+        now == before,
+        "the primary and its Lease were {before:?}, are {now:?}"
+    );
+    database.ready(SERVING).await?;
+    world.seconds("database.two.pause", &pauses);
+    observed.finish().await
+}
+
+/// How many writes were acknowledged while nobody streamed from the primary; returns once somebody does again.
+async fn acknowledged_alone(observed: &Observed, primary: &Instance) -> Outcome<usize> {
+    let world = &observed.database.world;
+    let end = Instant::now() + REJOINED;
+    let streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
+    let mut alone = None;
+    loop {
+        let asked = Instant::now();
+        let count = primary.query(world, "postgres", &[streaming]).await?;
+        alone = match (count.as_str(), alone) {
+            ("0", None) => {
+                let since = Instant::now() + ANSWERED;
+                Some((since, since))
+            }
+            ("0", Some((since, _))) => Some((since, asked.max(since))),
+            (_, Some((since, until))) => {
+                let book = observed.ledger.book();
+                return Ok(book.acknowledged_since(since) - book.acknowledged_since(until));
+            }
+            (_, None) => None,
+        };
+        ensure!(
+            asked < end,
+            "{count} replicas stream, and for {REJOINED:?} that has not changed"
+        );
+        tokio::time::sleep(ANSWERED / 2).await;
+    }
 }
 
 /// The same a few times, with writers at work.

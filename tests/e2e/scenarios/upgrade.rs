@@ -10,8 +10,9 @@ use super::uninstall::close_v1alpha1;
 use super::versions::{REFUSALS, both_versions_are_served, from_nothing, stored};
 use crate::author::Author;
 use crate::catalog;
+use crate::database::Database;
 use crate::load::Load;
-use crate::objects::{CSV, MY_PROXY, MY_PROXY_V1ALPHA1, REPLICA_SET, SUBSCRIPTION, text};
+use crate::objects::{CSV, MY_PROXY, MY_PROXY_V1ALPHA1, REPLICA_SET, SUBSCRIPTION, condition, text};
 use crate::olm::{self, INSTALL, PACKAGE, SOON, Wish};
 use crate::operator;
 use crate::outcome::{Outcome, ensure};
@@ -112,9 +113,12 @@ pub async fn a_starting_csv_and_manual_approval_go_back_while_objects_serve(worl
     Ok(())
 }
 
+/// And starts no database again: what is new in its instances waits for their next planned start, and is reported.
 pub async fn a_switch_to_another_channel_upgrades(world: Arc<World>) -> Outcome {
     olm::fresh(&world).await?;
     olm::install(&world, Wish::automatic("first"), "0.3.0").await?;
+    let database = Database::serving(&world, "upgraded", json!({"instances": 2})).await?;
+    let before = (database.lives().await?, database.lease().await?);
     let started = Instant::now();
     world
         .merge(
@@ -133,7 +137,37 @@ pub async fn a_switch_to_another_channel_upgrades(world: Arc<World>) -> Outcome 
     world
         .wait_gone(CSV, OPERATORS, &olm::csv_name("0.3.0"), SOON)
         .await?;
-    operator::ready(&world, OPERATORS).await
+    operator::ready(&world, OPERATORS).await?;
+
+    reports_older_pods(&database).await?;
+    database.ready(SOON).await?;
+    let after = (database.lives().await?, database.lease().await?);
+    ensure!(
+        after == before,
+        "the operator was upgraded: instances and Lease were {before:?}, are {after:?}"
+    );
+    Ok(())
+}
+
+/// Waits until the new operator says which pods have the instance manager of the old one.
+async fn reports_older_pods(database: &Database) -> Outcome {
+    let pods = database.instances().await?;
+    let names: Vec<&str> = pods.iter().map(|it| it.name.as_str()).collect();
+    let wanted = format!(
+        "the pods of {} are as an earlier operator made them",
+        names.join(", ")
+    );
+    until(
+        "the status to say which pods are older than the operator",
+        SOON,
+        || async {
+            let object = database.get().await?;
+            let seen = condition(&object, "ConfigurationApplied");
+            let told = seen.status == "True" && seen.message.contains(&wanted);
+            Ok(Seen::when(told, (), format!("{seen:?}")))
+        },
+    )
+    .await
 }
 
 /// From the release that stores the other version: the old operator works on with the new definition.

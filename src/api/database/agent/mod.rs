@@ -215,9 +215,11 @@ pub struct Report {
     pub timeline: Option<u32>,
     /// The timeline of its last checkpoint: nobody is rewound to it before that is the one that it is on.
     pub checkpoint: Option<u32>,
-    /// How far its data goes, applied or not: what it has flushed as a primary, or received and flushed as a replica.
+    /// How far its data goes, applied or not: what it has flushed as a primary, or received and flushed as a replica; none before that is known.
     pub received: Option<Lsn>,
-    /// The same, and while PostgreSQL is stopped how far its data goes at least.
+    /// How long ago PostgreSQL said so, in milliseconds: what it has received since then is not told.
+    pub looked_ms: Option<u64>,
+    /// The same, and while PostgreSQL is stopped, or applies what it has, how far its data goes at least.
     pub end: Option<Lsn>,
     /// How far it has applied that.
     pub replayed: Option<Lsn>,

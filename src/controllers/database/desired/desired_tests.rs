@@ -73,12 +73,13 @@ fn secrets_hold_what_each_reader_needs_and_pods_never_get_the_key_of_the_authori
     let owner = owner_of(&database, &valid);
     let held = [BUNDLE, AUTHORITY_KEY, CERTIFICATE, KEY]
         .map(|key| (key.to_owned(), k8s_openapi::ByteString(key.into())));
-    let secrets = Secrets {
-        password: b"Secret0".to_vec(),
-        certificates: held.into(),
-    };
-    let [credentials, authority, tls] = build_secrets(&owner, &settings(), &secrets);
-    let keys = |secret: &Secret| {
+    let held = held.into();
+    let credentials = secrets::credentials(&owner, b"Secret0", "cluster.local");
+    let (authority, tls) = (
+        secrets::authority(&owner.parent, &held),
+        secrets::tls(&owner.parent, &held),
+    );
+    let keys = |secret: &k8s_openapi::api::core::v1::Secret| {
         secret
             .data
             .iter()

@@ -14,24 +14,57 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::{Resource, ResourceExt};
 
 use super::Settings;
 use super::step::Course;
 use crate::api::database::ValidDatabase;
-use crate::pki::authority::Data;
+use crate::api::database::v1::Database;
 use stateful_set::Volume;
 
-/// A validated database and the reference that makes an object its child.
+/// Whose children objects are, whatever the spec says.
+#[derive(Clone, Debug)]
+pub struct Parent {
+    /// The database's name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Marks the database as controller; with it, nothing but volumes outlives the database.
+    pub reference: OwnerReference,
+}
+
+impl Parent {
+    /// A database as the API server has it; none if that has given it no UID.
+    pub fn of(database: &Database) -> Option<Self> {
+        Some(Self {
+            name: database.name_any(),
+            namespace: database.namespace().unwrap_or_default(),
+            reference: database.controller_owner_ref(&())?,
+        })
+    }
+
+    fn metadata(&self, name: String) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(name),
+            namespace: Some(self.namespace.clone()),
+            labels: Some(names::labels(&self.name)),
+            owner_references: Some(vec![self.reference.clone()]),
+            ..ObjectMeta::default()
+        }
+    }
+}
+
+/// A validated database, whose children objects are.
 #[derive(Debug)]
 pub struct Owner<'a> {
     /// The database.
     pub database: &'a ValidDatabase,
-    /// Marks the database as controller; with it, nothing but volumes outlives the database.
-    pub reference: OwnerReference,
+    /// The same whatever its spec says.
+    pub parent: Parent,
 }
 
 impl Owner<'_> {
@@ -41,13 +74,7 @@ impl Owner<'_> {
     }
 
     fn metadata(&self, name: String) -> ObjectMeta {
-        ObjectMeta {
-            name: Some(name),
-            namespace: Some(self.database.namespace.clone()),
-            labels: Some(names::labels(self.name())),
-            owner_references: Some(vec![self.reference.clone()]),
-            ..ObjectMeta::default()
-        }
+        self.parent.metadata(name)
     }
 }
 
@@ -72,15 +99,6 @@ pub struct Decided {
     pub course: Course,
     /// What is not there yet, in words.
     pub pending: Vec<String>,
-}
-
-/// What is secret, made once. It cannot be printed.
-#[derive(Clone, PartialEq)]
-pub struct Secrets {
-    /// The owner's password.
-    pub password: Vec<u8>,
-    /// The authority, and what it has issued.
-    pub certificates: Data,
 }
 
 /// Children that hold nothing secret, and the Lease. To be taken apart without `..`, so that one that is forgotten does not compile.
@@ -131,15 +149,6 @@ pub fn build(
         stateful_set: stateful_set::build(owner, settings, *replicas, volume),
         disruption_budget: disruption_budget::build(owner, *replicas),
     })
-}
-
-/// The Secrets of a database.
-pub fn build_secrets(owner: &Owner<'_>, settings: &Settings, secrets: &Secrets) -> [Secret; 3] {
-    [
-        secrets::credentials(owner, &secrets.password, &settings.cluster_domain),
-        secrets::authority(owner, &secrets.certificates),
-        secrets::tls(owner, &secrets.certificates),
-    ]
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ const POSTGRES_USER: i64 = 999;
 const RUN_SIZE: &str = "64Mi";
 /// A shutdown in order writes a checkpoint and waits for replicas; whoever is cut off has to recover instead.
 const GRACE_SECONDS: i64 = 120;
+/// And so long whoever does not say any more that he lives.
+const KILLED_WITHIN: i64 = 5;
 /// For its group alone: PostgreSQL refuses a key that others may read.
 const KEY_MODE: i32 = 0o440;
 /// Where anti-affinity looks if nothing else is said.
@@ -147,7 +149,11 @@ fn container(owner: &Owner<'_>, settings: &Settings) -> Container {
         ports: Some(vec![port(POSTGRES, POSTGRES_PORT), port(CONTROL, CONTROL_PORT)]),
         volume_mounts: Some(volume_mounts),
         // Both ask the instance manager, which answers while PostgreSQL recovers for hours: nothing here needs a probe for the start.
-        liveness_probe: Some(probe(LIVENESS, 10, 3)),
+        liveness_probe: Some(Probe {
+            // Who does not answer cannot be asked to end in order either: the pod's own grace would let a hung primary take writes for that much longer.
+            termination_grace_period_seconds: Some(KILLED_WITHIN),
+            ..probe(LIVENESS, 10, 3)
+        }),
         readiness_probe: Some(probe(READINESS, 2, 3)),
         resources: Some(requirements(&database.resources)),
         security_context: Some(container_security()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 
-use super::{Owner, names};
+use super::{Owner, Parent, names};
 use crate::pki::authority::{AUTHORITY_KEY, BUNDLE, CERTIFICATE, Data, KEY};
 
 /// The key of the owner's role.
@@ -58,7 +58,7 @@ pub fn credentials(owner: &Owner<'_>, password: &[u8], cluster_domain: &str) -> 
         ("uri", uri.into_bytes()),
     ];
     secret(
-        owner,
+        &owner.parent,
         name.to_owned(),
         data.map(|(key, value)| (key.to_owned(), ByteString(value)))
             .into(),
@@ -66,19 +66,19 @@ pub fn credentials(owner: &Owner<'_>, password: &[u8], cluster_domain: &str) -> 
 }
 
 /// The authority of a database, from what a [`step`](crate::pki::authority::step) says that its Secrets should hold.
-pub fn authority(owner: &Owner<'_>, held: &Data) -> Secret {
+pub fn authority(parent: &Parent, held: &Data) -> Secret {
     secret(
-        owner,
-        names::authority(owner.name()),
+        parent,
+        names::authority(&parent.name),
         only(held, &[BUNDLE, AUTHORITY_KEY]),
     )
 }
 
 /// The certificate that instances show, and the authorities that they trust. The key of these is not in it, since pods mount it.
-pub fn tls(owner: &Owner<'_>, held: &Data) -> Secret {
+pub fn tls(parent: &Parent, held: &Data) -> Secret {
     secret(
-        owner,
-        names::tls(owner.name()),
+        parent,
+        names::tls(&parent.name),
         only(held, &[BUNDLE, CERTIFICATE, KEY]),
     )
 }
@@ -88,9 +88,9 @@ fn only(held: &Data, keys: &[&str]) -> BTreeMap<String, ByteString> {
     held.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn secret(owner: &Owner<'_>, name: String, data: BTreeMap<String, ByteString>) -> Secret {
+fn secret(parent: &Parent, name: String, data: BTreeMap<String, ByteString>) -> Secret {
     Secret {
-        metadata: owner.metadata(name),
+        metadata: parent.metadata(name),
         type_: Some("Opaque".to_owned()),
         data: Some(data),
         ..Secret::default()

@@ -11,11 +11,13 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::{Owner, names, pod};
-use crate::api::retention::Retention;
 use crate::controllers::database::Settings;
 
 /// The volume of each instance.
 pub const DATA: &str = "data";
+
+/// What becomes of volumes without their StatefulSet, or without their instance: nothing.
+const RETAIN: &str = "Retain";
 
 /// What of a StatefulSet cannot be changed once there is one.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,21 +62,15 @@ pub fn build(owner: &Owner<'_>, settings: &Settings, replicas: i32, volume: &Vol
             }),
             revision_history_limit: Some(2),
             persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
-                when_deleted: Some(retention(owner.database.storage.when_deleted).to_owned()),
-                when_scaled: Some(retention(Retention::Retain).to_owned()),
+                // Whoever deletes the StatefulSet and not the database means no data.
+                when_deleted: Some(RETAIN.to_owned()),
+                when_scaled: Some(RETAIN.to_owned()),
             }),
             volume_claim_templates: Some(vec![claim(owner, volume)]),
             template: pod::template(owner, settings),
             ..StatefulSetSpec::default()
         }),
         ..StatefulSet::default()
-    }
-}
-
-fn retention(retention: Retention) -> &'static str {
-    match retention {
-        Retention::Retain => "Retain",
-        Retention::Delete => "Delete",
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::follower::{foreign, is_ours};
 use super::holder::first_quorum;
 use super::{
-    Command, Data, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh, is_predecessor,
+    Command, Data, Moment, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh,
+    is_predecessor,
 };
 use crate::api::database::agent::{Lsn, Record, Report, Role};
 
@@ -15,6 +16,8 @@ use crate::api::database::agent::{Lsn, Record, Report, Role};
 pub(super) const HANDOVER: Duration = Duration::from_secs(10);
 /// Somebody who is as far and comes first by name has so long before the next one tries.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A replica that was told to follow nobody does not say when it has applied all that it has. One that applies nothing for so long has.
+const STILL: Duration = Duration::from_secs(2);
 /// For so long instances that do not answer are waited for before the very first data is made.
 const GATHERING: Duration = Duration::from_secs(30);
 
@@ -124,7 +127,9 @@ impl Protocol {
         }
         // What is on the volume was looked at before PostgreSQL was started, and tells of a replica only how far it goes at least.
         let (timeline, led, end) = match situation.server {
-            Server::Running(running) => (running.timeline, running.primary, running.received),
+            Server::Running(running) if self.knows_its_end(running, situation.now) => {
+                (running.timeline, running.primary, running.received)
+            }
             Server::Stopped if stored.standby => return Command::Follow(None),
             Server::Stopped => (stored.timeline, true, stored.end),
             _ => return Command::Wait("PostgreSQL to say how far it is".to_owned()),
@@ -155,8 +160,8 @@ impl Protocol {
         {
             return self.idle(record, situation, format!("{to} to take over"));
         }
-        // It would be taken from a holder that may have been promised to be left alone; one that gave it back was not.
-        if !mine && !seen.holder.is_empty() && situation.now < self.promised {
+        // It would be taken from a holder that may have been promised to be left alone. One that gave it back was not, and one that has ended needs it no more.
+        if !mine && !seen.holder.is_empty() && !seen.ended && situation.now < self.promised {
             return self.idle(
                 record,
                 situation,
@@ -213,6 +218,9 @@ impl Protocol {
         if self.free.is_none_or(|free| situation.looked < free) {
             return Command::Wait("PostgreSQL to say how far it is".to_owned());
         }
+        if !self.knows_its_end(running, situation.now) {
+            return Command::Wait("PostgreSQL to apply what it has".to_owned());
+        }
         let able = self.able(record, situation);
         let present: BTreeSet<&str> = able.keys().copied().chain([situation.me]).collect();
         if let Some(reason) = shortfall(record, running, &present, named, situation) {
@@ -249,12 +257,18 @@ impl Protocol {
         })
     }
 
-    /// The others that could take it, and how far they are: only what they said since the Lease is free, as before they may have received more.
+    /// Whether it is known how far the data goes, and not only how much of it was applied.
+    pub fn knows_its_end(&self, running: &Running, now: Moment) -> bool {
+        !running.replaying || self.still(now) > STILL
+    }
+
+    /// The others that could take it, and how far they are: only what was so since the Lease is free, as before they may have received more.
     fn able<'a>(&self, record: &Record, situation: &Situation<'a>) -> BTreeMap<&'a str, Reach> {
         let since = self.free.unwrap_or(situation.now);
         let peers = situation.peers.iter().filter(|(name, peer)| {
             let report = &peer.report;
-            peer.asked >= since
+            let looked = report.looked_ms.map_or(Duration::ZERO, Duration::from_millis);
+            peer.asked >= since.saturating_add(looked)
                 && is_fresh(peer, situation.now)
                 && record.may_lead(name)
                 && report.system_identifier == record.system_identifier
@@ -271,7 +285,9 @@ impl Protocol {
             (Server::Stopped, Data::Present(stored))
                 if stored.standby && situation.work.is_none() && is_ours(stored, record) =>
             {
-                Command::Follow(None)
+                // Whom it follows need not be there: with somebody to ask, PostgreSQL says when it has applied all that it has.
+                let primary = Some(record.primary.clone());
+                Command::Follow(primary.filter(|primary| primary != situation.me))
             }
             _ => Command::Wait(wait),
         }

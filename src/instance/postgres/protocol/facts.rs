@@ -63,6 +63,8 @@ pub struct Running {
     pub redo: Lsn,
     /// How far its data goes on disk: flushed as a primary, received or replayed, whichever is further, as a replica.
     pub received: Lsn,
+    /// Whether a replica still applies what it had when it was started: then `received` is how far that has got, and its data goes further.
+    pub replaying: bool,
     /// How far a replica has applied that; the same as `received` for a primary.
     pub replayed: Lsn,
     /// The instance that it is told to follow, as a replica.

@@ -367,6 +367,10 @@ impl Protocol {
             (_, Some(Work::Promoting)) => Some(Passing::Promoting),
             (Server::Starting, _) => Some(Passing::Starting),
             (Server::Silent, _) => Some(Passing::Silent),
+            // An attempt that fails is followed by another, and all together may take no longer than one.
+            (Server::Running(running), _) if !running.primary && self.tenure.is_some() => {
+                Some(Passing::Promoting)
+            }
             _ => None,
         };
         self.lasting = passing.map(|passing| match self.lasting {

@@ -208,7 +208,7 @@ impl Supervisor {
     }
 
     fn write(&mut self, why: Write, mut record: Record) {
-        let Some(seen) = self.seen.borrow().lease.clone() else {
+        let Some(seen) = self.judged.clone() else {
             return;
         };
         match why {

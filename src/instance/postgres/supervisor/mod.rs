@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -258,6 +259,8 @@ struct Supervisor {
     protocol: Protocol,
     lease: LeaseClient,
     seen: watch::Receiver<lease::Seen>,
+    /// The Lease by which the protocol was last asked.
+    judged: Option<Lease>,
     /// When the API server last answered without complaint.
     api: Option<Instant>,
     peers: Peers,
@@ -383,6 +386,7 @@ impl Supervisor {
         Self {
             protocol: Protocol::new(&mounted.settings),
             seen: lease.subscribe(),
+            judged: None,
             began: Instant::now(),
             refused: None,
             copied: Copied::default(),

@@ -35,24 +35,42 @@ const LABELLED: Duration = Duration::from_secs(30);
 /// What an instance said of itself, and when it was asked.
 pub(super) type Answers = BTreeMap<String, (Report, Instant)>;
 
-/// Asks the others, more often while `alert` says so. What an instance said last stays until it says something else.
+/// Asks the others, more often while `alert` says so, and none of them waits for another. What an instance said last stays until it says something else.
 pub(super) async fn ask_peers(
     me: String,
     peers: Peers,
-    members: watch::Receiver<Vec<Member>>,
-    mut alert: watch::Receiver<bool>,
+    mut members: watch::Receiver<Vec<Member>>,
+    alert: watch::Receiver<bool>,
     told: watch::Sender<Answers>,
 ) {
     loop {
-        let mut others = members.borrow().clone();
+        let mut others = members.borrow_and_update().clone();
         others.retain(|member| member.name != me);
-        for (name, answer) in peers.survey(&others).await {
+        told.send_modify(|told| told.retain(|name, _| others.iter().any(|other| other.name == *name)));
+        let each = others
+            .iter()
+            .map(|other| ask_peer(other, &peers, alert.clone(), &told));
+        tokio::select! {
+            _ = join_all(each), if !others.is_empty() => return,
+            changed = members.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Asks one of them, until there is nobody to tell any more.
+async fn ask_peer(
+    other: &Member,
+    peers: &Peers,
+    mut alert: watch::Receiver<bool>,
+    told: &watch::Sender<Answers>,
+) {
+    loop {
+        for (name, answer) in peers.survey(std::slice::from_ref(other)).await {
             match answer {
                 Ok(answer) => told.send_modify(|told| drop(told.insert(name, answer))),
                 Err(error) => tracing::debug!(peer = name, %error, "an instance does not answer"),
             }
         }
-        told.send_modify(|told| told.retain(|name, _| others.iter().any(|other| other.name == *name)));
         let pause = if *alert.borrow_and_update() { ALERT } else { CALM };
         if !rest(pause, &mut alert).await {
             return;

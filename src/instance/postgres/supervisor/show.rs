@@ -24,13 +24,18 @@ impl Supervisor {
         let now = Instant::now();
         self.note_freshness(now);
         let role = self.with(|protocol, situation| protocol.role(situation));
-        let (server, _) = self.server(now);
+        let (server, looked) = self.server(now);
         // What waits for a restart is told together with the settings that it comes from.
         let configuration = self.configuration();
         if !matches!(server, Server::Running(_)) || configuration.is_some() {
             self.taken = Some(self.mounted.hash.clone());
         }
-        let report = self.report(role, &server, configuration.as_ref(), now);
+        let mut report = self.report(role, &server, configuration.as_ref(), now);
+        if let Server::Running(running) = &server {
+            let knows = self.with(|protocol, situation| protocol.knows_its_end(running, situation.now));
+            report.received.take_if(|_| !knows);
+            report.looked_ms = looked.map(|looked| ms(now.saturating_duration_since(looked)));
+        }
         let ready = self.readiness(role, &server, now);
         let others = self.mounted.settings.others(&self.options.name);
         let others = others.map(str::to_owned).collect();
@@ -99,8 +104,7 @@ impl Supervisor {
         configuration: Option<&Configuration>,
         now: Instant,
     ) -> Report {
-        let ms =
-            |at: Instant| u64::try_from(now.saturating_duration_since(at).as_millis()).unwrap_or(u64::MAX);
+        let ms = |at: Instant| ms(now.saturating_duration_since(at));
         let mut report = Report {
             role,
             state: self.state(role, server),
@@ -231,6 +235,10 @@ impl Supervisor {
                 .unwrap_or_else(|| "the instance has no role".to_owned())),
         }
     }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Sends only what is new.

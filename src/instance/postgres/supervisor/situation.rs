@@ -11,9 +11,9 @@ impl Supervisor {
     pub(super) fn with<T>(&mut self, ask: impl FnOnce(&mut Protocol, &Situation<'_>) -> T) -> T {
         let mut protocol = std::mem::take(&mut self.protocol);
         let now = Instant::now();
+        let lease = self.lease_seen();
         let moment = |at: Instant| at.saturating_duration_since(self.began);
         let (server, looked) = self.server(now);
-        let lease = self.lease_seen();
         let identity = self.identity.to_string();
         let answers = self.answers.borrow().clone();
         let peers = answers.into_iter().map(|(name, (report, asked))| {
@@ -66,14 +66,19 @@ impl Supervisor {
         }
     }
 
-    fn lease_seen(&self) -> Option<Seen> {
-        let seen = self.seen.borrow();
-        let view = view(seen.lease.as_ref()?);
+    /// What is decided by it is written over this very Lease, whatever is seen of it meanwhile.
+    fn lease_seen(&mut self) -> Option<Seen> {
+        let unchanged_since = {
+            let seen = self.seen.borrow();
+            self.judged.clone_from(&seen.lease);
+            seen.unchanged_since
+        };
+        let view = view(self.judged.as_ref()?);
         // There was a record, so the database is not new: nobody begins one for want of it.
         if view.unreadable.is_some() {
             return None;
         }
-        let since = seen.unchanged_since?.saturating_duration_since(self.began);
+        let since = unchanged_since?.saturating_duration_since(self.began);
         let ended = !view.holder.is_empty() && self.ended.borrow().as_ref() == Some(&view.holder);
         Some(Seen {
             holder: view.holder,

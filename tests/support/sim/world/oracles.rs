@@ -61,10 +61,17 @@ pub fn deletes_name_a_uid(world: &World) {
     }
 }
 
-/// Nothing is deleted but what an object of people controls, or a child of it through which it acts.
+/// Nothing is deleted but what an object of people controls, or a child of it through which it acts. Volumes belong to nobody, so whoever has some says by
+/// himself when they may go.
 pub fn deletes_only_what_it_made(world: &World) {
     for entry in of_operator(world) {
-        let Some(deleted) = &entry.deleted else { continue };
+        let Some(deleted) = entry
+            .deleted
+            .as_ref()
+            .filter(|_| entry.kind != "PersistentVolumeClaim")
+        else {
+            continue;
+        };
         let owners = deleted["metadata"]["ownerReferences"].as_array();
         let mut controllers = owners
             .into_iter()

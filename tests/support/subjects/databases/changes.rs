@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-/// Those that show nowhere: what cannot be changed once there is a database, and what this version does nothing with.
-pub const WITHOUT_EFFECT: &[&str] = &["backup.schedule", "storage.storageClassName"];
+/// Those that show nowhere: what cannot be changed once there is a database, what this version does nothing with, and what shows when it is deleted.
+pub const WITHOUT_EFFECT: &[&str] = &[
+    "backup.schedule",
+    "storage.storageClassName",
+    "storage.whenDeleted",
+];
 
 pub fn changes() -> Vec<(&'static str, Value)> {
     let user = |field: &str, value: Value| {

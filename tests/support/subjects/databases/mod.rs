@@ -47,7 +47,7 @@ pub fn is_ready(database: &Value) -> bool {
     is("Ready", "True") && is("Progressing", "False") && is_about_its_spec(database)
 }
 
-fn is_applied(database: &Value) -> bool {
+pub fn is_applied(database: &Value) -> bool {
     is_ready(database) && condition(database, "ConfigurationApplied")["status"] == "True"
 }
 
@@ -95,6 +95,9 @@ impl Kind for Database {
                 drawn["synchronous"] = json!("required");
             }
             _ => drawn["instances"] = json!(1 + chance.below(4)),
+        }
+        if chance.below(3) == 0 {
+            drawn["storage"] = json!({"whenDeleted": "Delete"});
         }
         drawn
     }

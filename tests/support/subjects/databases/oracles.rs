@@ -17,6 +17,7 @@ const INSTANCE: &str = "app.kubernetes.io/instance";
 pub fn watch(world: &World) {
     let board = world.cluster.board();
     let mut identifiers = BTreeMap::new();
+    let mut goers = BTreeSet::new();
     world.sim.always(move |store| {
         let Some(change) = store.last() else { return };
         let by_operator = store.user() == USER;
@@ -27,9 +28,12 @@ pub fn watch(world: &World) {
             "Pod" if by_operator => pod(store, change, &board),
             "StatefulSet" if by_operator => stateful_set(store, change, &board),
             "Secret" if by_operator => secret(store, change),
-            "PersistentVolumeClaim" => claim(change),
+            "PersistentVolumeClaim" => claim(store, change, &goers),
             "Lease" if by_operator => lease(change),
-            "Database" => identifier(change, &mut identifiers),
+            "Database" => {
+                identifier(change, &mut identifiers);
+                goer(change, &mut goers);
+            }
             _ => {}
         }
     });
@@ -153,11 +157,23 @@ fn secret(store: &Store, change: &Change) {
     }
 }
 
-/// Volumes go with their StatefulSet where it says so, and never otherwise.
-fn claim(change: &Change) {
+/// Who is deleted, and has said that his volumes go too.
+fn goer(change: &Change, goers: &mut BTreeSet<String>) {
+    let Some(database) = change.new.as_ref().or(change.old.as_ref()) else {
+        return;
+    };
+    if is_going(database) && database["spec"]["storage"]["whenDeleted"] == "Delete" {
+        goers.insert(change.id.name.clone());
+    }
+}
+
+/// Volumes go with their database where it says so, and never otherwise.
+fn claim(store: &Store, change: &Change, goers: &BTreeSet<String>) {
     if let (Some(old), None) = (&change.old, &change.new) {
-        let is_owned = !old["metadata"]["ownerReferences"].is_null();
-        assert!(is_owned, "the claim {} is deleted", change.id.name);
+        let name = old["metadata"]["labels"][INSTANCE].as_str().unwrap_or_default();
+        let database = store.get(&Id::new(named("Database"), &change.id.namespace, name));
+        let goes = goers.contains(name) && database.is_none_or(is_going);
+        assert!(goes, "the claim {} is deleted", change.id.name);
     }
 }
 

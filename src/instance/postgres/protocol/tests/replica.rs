@@ -18,6 +18,8 @@ struct Replica {
     peers: BTreeMap<String, Peer>,
     holder: String,
     free_since: Duration,
+    /// The kubelet says that the holder's container has ended.
+    ended: bool,
     stored: Stored,
     starting: bool,
     work: Option<Work>,
@@ -67,6 +69,7 @@ impl Replica {
             peers: BTreeMap::new(),
             holder: "p-1".into(),
             free_since: secs(100),
+            ended: false,
             stored: Stored {
                 system_identifier: "1".into(),
                 timeline: 1,
@@ -108,6 +111,7 @@ impl Replica {
             holder: self.holder.clone(),
             record: Some(self.record.clone()),
             since: if held { self.now } else { self.free_since },
+            ended: self.ended,
             ..Seen::default()
         };
         self.protocol.step(&Situation {
@@ -251,4 +255,85 @@ fn a_promotion_that_still_replays_is_not_given_up() {
     };
     assert!(!matches!(wait(1), Command::Stop(_)));
     assert_eq!(wait(0), Command::Stop(How::Immediate));
+}
+
+/// Between that moment and the end of the last primary it may have received, alone, what was acknowledged last.
+#[test]
+fn what_another_one_said_counts_only_if_it_was_so_since_the_lease_is_free() {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    replica.step();
+    let takes = |replica: &mut Replica, looked_ms: u64| {
+        replica.hears("a-2", Role::Replica, 100);
+        let peer = replica.peers.get_mut("a-2").unwrap();
+        peer.report.looked_ms = Some(looked_ms);
+        matches!(replica.step(), Command::Write(..))
+    };
+    replica.now += Duration::from_millis(300);
+    assert!(!takes(&mut replica, 301));
+    assert!(takes(&mut replica, 300));
+}
+
+/// Until then it says how much it has applied, and may have all that was acknowledged nevertheless.
+#[rstest]
+#[case::it_says_when(|replica: &mut Replica| replica.running.replaying = false)]
+#[case::it_applies_nothing_any_more(|replica: &mut Replica| replica.now += secs(3))]
+fn a_replica_competes_once_it_has_applied_what_it_had(#[case] done: fn(&mut Replica)) {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    replica.running.replaying = true;
+    for _ in 0..20 {
+        replica.now += secs(1);
+        replica.running.replayed.0 += 1;
+        replica.hears("a-2", Role::Replica, 50);
+        let command = replica.step();
+        let Command::Wait(why) = command else {
+            panic!("{command:?}")
+        };
+        assert_eq!(why, "PostgreSQL to apply what it has");
+    }
+    done(&mut replica);
+    replica.hears("a-2", Role::Replica, 50);
+    assert!(matches!(replica.step(), Command::Write(..)));
+}
+
+/// Whatever it is that keeps failing here, such as settings that PostgreSQL does not take: somebody else may do better.
+#[test]
+fn promotions_that_fail_one_after_the_other_are_given_up_like_one_that_lasts() {
+    let mut holder = Replica::new();
+    holder.record.primary = "a-1".into();
+    holder.holder = "u-2".into();
+    let settings = holder.settings.clone();
+    let mut attempts = 0;
+    let given_up = (0..80).find(|turn| {
+        holder.now += Duration::from_millis(500);
+        holder.protocol.renewed(holder.now, &settings);
+        holder.work = (turn % 7 != 0).then_some(Work::Promoting);
+        match holder.step() {
+            Command::Stop(how) => how == How::Immediate,
+            Command::Promote(..) => {
+                attempts += 1;
+                false
+            }
+            _ => false,
+        }
+    });
+    assert!(attempts > 1);
+    assert!(given_up.is_some_and(|turn| turn <= 62), "{given_up:?}");
+}
+
+/// A process that has just begun may have promised that before, to a holder that needs it no more.
+#[rstest]
+#[case::it_has_ended(true)]
+#[case::nobody_knows(false)]
+fn a_promise_holds_for_a_holder_that_may_be_there(#[case] ended: bool) {
+    let mut replica = Replica::new();
+    let settings = replica.settings.clone();
+    replica.now = Duration::ZERO;
+    replica.protocol = Protocol::new(&settings);
+    replica.ended = ended;
+    replica.step();
+    replica.now += secs(1);
+    replica.hears("a-2", Role::Replica, 50);
+    assert_eq!(matches!(replica.step(), Command::Write(..)), ended);
 }

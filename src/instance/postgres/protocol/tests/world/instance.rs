@@ -22,6 +22,8 @@ impl Instance {
             seen: None,
             api: None,
             canary: None,
+            looked: None,
+            applied: Duration::ZERO,
             checkpoint: Duration::ZERO,
             peers: BTreeMap::new(),
             lease: None,
@@ -72,15 +74,18 @@ impl Instance {
         let Data::Present(stored) = &self.volume.data else {
             return;
         };
-        let length = Lsn(self.volume.log.len() as u64);
+        let length = self.volume.log.len() as u64;
+        // It says how far it has applied its log, which is less than it has.
+        let known = Lsn(if primary { length } else { length / 2 });
         let running = Running {
             primary,
             system_identifier: stored.system_identifier.clone(),
             timeline: stored.timeline,
             checkpoint: 0,
             redo: Lsn::default(),
-            received: length,
-            replayed: length,
+            received: known,
+            replaying: !primary,
+            replayed: known,
             upstream,
             streaming: false,
             standbys: Vec::new(),

@@ -88,11 +88,12 @@ impl World {
             if other != index && self.reaches(index, other) && self.chance.below(6) == 0 {
                 let report = self.report(other);
                 let name = self.instances[other].name.clone();
-                // Asked some ticks ago: what is answered is of now, what counts is when it was asked.
+                // Asked some ticks ago: what counts is when it was asked, and how old the answer was then.
                 let asked = now - TICK;
                 self.instances[index].peers.insert(name, Peer { report, asked });
             }
         }
+        self.look_at_postgres(index);
         let instance = &mut self.instances[index];
         if instance.frozen.is_some_and(|until| until <= now) {
             (instance.frozen, instance.hung) = (None, false);
@@ -119,6 +120,26 @@ impl World {
         }
     }
 
+    /// PostgreSQL is looked at now and then, and applies what it had when it was started.
+    fn look_at_postgres(&mut self, index: usize) {
+        let looks = self.chance.below(12) == 0;
+        let (now, instance) = (self.now, &mut self.instances[index]);
+        let length = Lsn(instance.volume.log.len() as u64);
+        let Server::Running(running) = &mut instance.server else {
+            instance.looked = None;
+            return;
+        };
+        if instance.hung {
+            return;
+        }
+        if running.replaying && instance.applied <= now {
+            (running.received, running.replayed, running.replaying) = (length, length, false);
+        }
+        if looks || instance.looked.is_none() {
+            instance.looked = (!running.replaying).then_some((running.received, now));
+        }
+    }
+
     pub(super) fn report(&mut self, index: usize) -> Report {
         let role = self.with(index, |protocol, situation| protocol.role(situation));
         let (now, instance) = (self.now, &self.instances[index]);
@@ -140,8 +161,9 @@ impl World {
             report.timeline = Some(running.timeline);
             let lags = running.primary && instance.checkpoint > now;
             report.checkpoint = Some(running.timeline - u32::from(lags));
-            report.received = Some(running.received);
-            report.end = report.received;
+            report.received = instance.looked.map(|(received, _)| received);
+            report.looked_ms = instance.looked.map(|(_, at)| (now - at).as_millis() as u64);
+            report.end = Some(running.received);
             report.led = running.primary;
             report.streaming = running.streaming;
             report.state = if running.streaming {
@@ -376,7 +398,10 @@ impl World {
             Command::Lead(quorum) => self.instances[index].start(true, quorum, None, now + TICK * 6),
             Command::Follow(upstream) => match &mut self.instances[index].server {
                 Server::Running(running) => (running.upstream, running.streaming) = (upstream, false),
-                Server::Stopped => self.instances[index].start(false, None, upstream, now + TICK * 6),
+                Server::Stopped => {
+                    self.instances[index].applied = now + TICK * 6 + self.chance.millis(0, 1500);
+                    self.instances[index].start(false, None, upstream, now + TICK * 6);
+                }
                 Server::Starting | Server::Silent => {}
             },
             Command::Promote(after, quorum) => {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::{Command, Data, Moment, Peer, Protocol, Seen, Server, Work, Write};
-use crate::api::database::agent::{Member, Quorum, Settings, Synchronous};
+use crate::api::database::agent::{Lsn, Member, Quorum, Settings, Synchronous};
 
 pub const TICK: Duration = Duration::from_millis(50);
 
@@ -82,6 +82,10 @@ pub struct Instance {
     seen: Option<(Seen, u64)>,
     api: Option<Moment>,
     canary: Option<Moment>,
+    /// How far PostgreSQL was when it was last looked at, and when that was: that is what others are told.
+    looked: Option<(Lsn, Moment)>,
+    /// When a replica has applied what it had when it was started.
+    applied: Moment,
     /// From when on the control file tells of the timeline.
     checkpoint: Moment,
     peers: BTreeMap<String, Peer>,

@@ -54,7 +54,7 @@ impl World {
     /// Whether the replica follows, which it only can if its log is a beginning of the primary's. It gets some of what it lacks.
     pub(super) fn receive(&mut self, primary: usize, replica: usize) -> bool {
         let name = self.instances[primary].name.clone();
-        let follows = matches!(&self.instances[replica].server, Server::Running(running) if !running.primary && running.upstream.as_ref() == Some(&name));
+        let follows = matches!(&self.instances[replica].server, Server::Running(running) if !running.primary && !running.replaying && running.upstream.as_ref() == Some(&name));
         if !follows || self.instances[replica].hung {
             return false;
         }
