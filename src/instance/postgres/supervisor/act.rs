@@ -60,7 +60,7 @@ impl Supervisor {
                 let ended = self.postmaster.take().filter(|_| !self.killing);
                 self.last = ended.map(|postmaster| (postmaster.last_words(), answered));
                 self.start.send_replace(None);
-                self.promoted = false;
+                self.promoted = None;
                 self.unprepare();
                 self.kill();
             }
@@ -132,7 +132,7 @@ impl Supervisor {
             }
             Done::Promoted(Ok(())) => {
                 tracing::info!("PostgreSQL is the primary now");
-                self.promoted = true;
+                self.promoted = Some(Instant::now());
                 self.upstream = None;
                 self.floors = Floors::default();
                 self.configure();

@@ -307,8 +307,8 @@ struct Supervisor {
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
     prepared: Option<String>,
-    /// It was a replica before.
-    promoted: bool,
+    /// It was a replica before, and is the primary since then.
+    promoted: Option<Instant>,
     /// Since when it writes on its own.
     written_from: Option<Instant>,
     /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
@@ -369,12 +369,13 @@ impl Supervisor {
             options.name.clone(),
             peers.clone(),
             member.clone(),
-            alerted,
+            alerted.clone(),
             answer,
         );
         tasks.spawn(asked);
         tasks.spawn(senses::observe(
             options.clone(),
+            alerted,
             started,
             member,
             configured,
@@ -414,7 +415,7 @@ impl Supervisor {
             password: None,
             aside: true,
             prepared: None,
-            promoted: false,
+            promoted: None,
             written_from: None,
             stopped: None,
             resuming: None,

@@ -99,9 +99,13 @@ impl Supervisor {
     }
 
     pub(super) fn promote(&mut self, after: u32, quorum: Option<Quorum>) {
-        let Server::Running(running) = self.server(Instant::now()).0 else {
+        let (Server::Running(running), looked) = self.server(Instant::now()) else {
             return;
         };
+        // What it said before it was promoted is no reason to promote it again.
+        if self.promoted.is_some() && looked < self.promoted {
+            return;
+        }
         self.quorum.clone_from(&quorum);
         self.follows = false;
         self.configure();

@@ -20,8 +20,9 @@ use crate::api::database::agent::{Member, Report, Role};
 const CALM: Duration = Duration::from_secs(1);
 /// Between two looks while the Lease is free, or might be.
 const ALERT: Duration = Duration::from_millis(200);
-/// Between two looks at PostgreSQL.
+/// Between two looks at PostgreSQL, and while the Lease is free, or might be.
 const LOOK: Duration = Duration::from_millis(250);
+const LOOK_NOW: Duration = Duration::from_millis(100);
 /// How often it is asked what it goes by, if nothing has changed.
 const CONFIGURATION: Duration = Duration::from_secs(5);
 /// Each of PostgreSQL's processes has read its configuration so long after it was told to.
@@ -87,9 +88,11 @@ pub(super) struct Observed {
     pub(super) configuration: Option<(Configuration, Instant)>,
 }
 
-/// Asks the local PostgreSQL, while there is one: `start` counts its starts, and is none while it is stopped.
+/// Asks the local PostgreSQL, while there is one: `start` counts its starts, and is none while it is stopped. More often while `alert` says so, since others then
+/// wait for how far it is.
 pub(super) async fn observe(
     options: Options,
+    mut alert: watch::Receiver<bool>,
     mut start: watch::Receiver<Option<u64>>,
     members: watch::Receiver<Vec<Member>>,
     configured: watch::Receiver<Instant>,
@@ -140,7 +143,14 @@ pub(super) async fn observe(
                 continue;
             }
         }
-        sleep(LOOK).await;
+        let pause = if *alert.borrow_and_update() {
+            LOOK_NOW
+        } else {
+            LOOK
+        };
+        if !rest(pause, &mut alert).await {
+            return;
+        }
     }
 }
 

@@ -76,7 +76,7 @@ impl Supervisor {
         recent.any(|(report, _)| report.role == Role::Primary || report.streaming)
     }
 
-    /// Looks more closely while the holder of the Lease may be gone.
+    /// Looks more closely while the holder of the Lease may be gone, and while PostgreSQL is promoted.
     fn keep_watch(&self, server: &Server, now: Instant) {
         let seen = self.seen.borrow();
         let view = seen.lease.as_ref().map(view).unwrap_or_default();
@@ -87,7 +87,9 @@ impl Supervisor {
         let late = age.is_none_or(|age| age > retry * 2) || view.holder.is_empty();
         let detached = matches!(server, Server::Running(running) if !running.primary && !running.streaming);
         let ours = view.holder == self.identity.to_string();
-        set(&self.alert, (late || detached) && !ours);
+        // Once it is promoted it is looked at at once: until it says that it is the primary, nobody is led to it.
+        let promotes = matches!(self.work, Some((Work::Promoting, _)));
+        set(&self.alert, (late || detached) && !ours || promotes);
         let primary = view
             .record
             .map(|record| record.primary)
@@ -220,7 +222,7 @@ impl Supervisor {
             (Role::Primary, _) => {
                 // One that was promoted takes writes at once, and has what clients need from the primary before. It writes on its own only after a checkpoint,
                 // which may take minutes. The very first has nothing for clients until then.
-                if !self.promoted && self.written_from.is_none() {
+                if self.promoted.is_none() && self.written_from.is_none() {
                     return Err("the primary is being prepared".to_owned());
                 }
                 let recent = |alive: Instant| now.saturating_duration_since(alive) < ALIVE;

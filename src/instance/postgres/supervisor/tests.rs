@@ -245,7 +245,7 @@ async fn a_promoted_primary_is_ready_before_its_checkpoint_and_the_very_first_on
     assert!(!ready(supervisor, from + Duration::from_secs(6)));
     // The one that is started again has to show it anew.
     supervisor.take(Event::Ended(Ok(std::process::ExitStatus::default())));
-    assert!(!supervisor.promoted);
+    assert_eq!(supervisor.promoted, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
