@@ -186,6 +186,8 @@ impl Supervisor {
             Server::Stopped => State::Waiting,
             Server::Starting => State::Starting,
             Server::Silent => State::Detached,
+            // Until clients can write again, after a stop in order, what it was stopped for is not over; and then it tells how long that took.
+            Server::Running(_) if role == Role::Primary && self.stopped.is_some() => State::Promoting,
             Server::Running(_) if role == Role::Primary => State::Leading,
             Server::Running(running) if running.streaming => State::Streaming,
             Server::Running(_) => State::Detached,
