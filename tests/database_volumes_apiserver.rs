@@ -25,28 +25,27 @@ use serde_json::json;
 use volumes::storage_class;
 use world::{LIMIT, World, condition, is_ready};
 
-/// How many pods and claims belong to a StatefulSet.
+/// How many pods belong to a StatefulSet, and how many claims there are that belong to nobody.
 async fn owned(world: &World, uid: Option<&str>) -> [usize; 2] {
-    async fn of<K: Object<Scope = kube::core::NamespaceResourceScope>>(
+    async fn count<K: Object<Scope = kube::core::NamespaceResourceScope>>(
         world: &World,
-        uid: Option<&str>,
+        is_so: impl Fn(&K) -> bool,
     ) -> usize {
         let all = world.api::<K>().list(&ListParams::default()).await.unwrap();
-        let is_owned = |object: &&K| {
-            let mut owners = object.owner_references().iter();
-            object.meta().deletion_timestamp.is_none() && owners.any(|owner| Some(owner.uid.as_str()) == uid)
-        };
-        all.iter().filter(is_owned).count()
+        let is_so = |object: &&K| object.meta().deletion_timestamp.is_none() && is_so(object);
+        all.iter().filter(is_so).count()
     }
-    [
-        of::<Pod>(world, uid).await,
-        of::<PersistentVolumeClaim>(world, uid).await,
-    ]
+    let is_owned = |pod: &Pod| {
+        let mut owners = pod.owner_references().iter();
+        owners.any(|owner| Some(owner.uid.as_str()) == uid)
+    };
+    let is_free = |claim: &PersistentVolumeClaim| claim.owner_references().is_empty();
+    [count(world, is_owned).await, count(world, is_free).await]
 }
 
-/// Claims that go with the StatefulSet belong to it: that is when most could go wrong.
+/// Claims belong to nobody, though they go with their database: whoever owned them could take them along when it is deleted.
 #[tokio::test]
-async fn a_stateful_set_that_is_made_anew_takes_the_pods_and_the_claims_of_the_one_before() {
+async fn a_stateful_set_that_is_made_anew_takes_the_pods_of_the_one_before_and_leaves_the_claims_alone() {
     const NAME: &str = "db-adopted";
     storage_class(NAME, true).await;
     let world = World::new(NAME).await;
