@@ -2,8 +2,8 @@
 //! operator's image.
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, EmptyDirVolumeSource, Pod, PodSecurityContext, ResourceRequirements,
-    SeccompProfile, SecurityContext, Volume, VolumeMount,
+    Capabilities, Container, ContainerStatus, EmptyDirVolumeSource, Pod, PodSecurityContext,
+    ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -107,11 +107,7 @@ pub fn in_memory(name: &str, size: Option<&str>) -> Volume {
 pub fn is_held_back(pod: &Pod) -> bool {
     /// What a shell says of SIGKILL.
     const KILLED: i32 = 137;
-    let mut containers = pod
-        .status
-        .iter()
-        .flat_map(|status| status.container_statuses.iter().flatten());
-    containers.any(|container| {
+    containers(pod).any(|container| {
         let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
         let ended = container
             .last_state
@@ -124,14 +120,16 @@ pub fn is_held_back(pod: &Pod) -> bool {
 
 /// Whether this container of a pod runs.
 pub fn is_running(pod: &Pod, container: &str) -> bool {
-    let mut containers = pod
-        .status
-        .iter()
-        .flat_map(|status| status.container_statuses.iter().flatten());
-    containers.any(|status| {
+    containers(pod).any(|status| {
         let state = status.state.as_ref();
         status.name == container && state.is_some_and(|state| state.running.is_some())
     })
+}
+
+/// What the kubelet says of the containers of a pod.
+fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let statuses = pod.status.iter();
+    statuses.flat_map(|status| status.container_statuses.iter().flatten())
 }
 
 /// Whether the kubelet found a pod ready.

@@ -19,12 +19,12 @@ use super::error::Error;
 use super::holds::{Holds, under_way};
 use super::instances::{Asked, Instances, Survey, Target};
 use super::live::Live;
-use super::observe::{Caches, Observed};
+use super::observe::{Caches, Observed, named};
 use super::status::{Seen, compute, is_loading_in, is_ready_in};
 use super::step::{Course, Step};
 use super::switchover::{Wish, wish};
 use super::volumes::{Growth, Volumes};
-use super::write::{Applied, renew_certificates, write};
+use super::write::{Applied, write, write_certificates};
 use super::{FINALIZER, Settings};
 use crate::api::database::agent::settings_hash;
 use crate::api::database::v1::Database;
@@ -133,10 +133,12 @@ impl DatabaseReconciler {
                 self.advance((database, &owner), decided, (&observed, &live), known, context)
                     .await
             }
-            _ => {
+            // Where nothing else is brought about certificates are renewed all the same: in some weeks nobody could follow a primary any more.
+            _ if has_certificates(&parent, &observed, &applied) => {
                 let (apply, settings) = (context.apply(), &self.settings);
-                renew_certificates(apply, &parent, settings, &observed, &mut applied, now).await
+                write_certificates(apply, &parent, settings, &observed, &mut applied, now).await
             }
+            _ => Ok(()),
         };
         let intent = match (&valid, &decided) {
             (Err(problems), _) => Intent::Refuse(problems),
@@ -332,6 +334,11 @@ impl DatabaseReconciler {
         self.identities().insert(key, issued);
         Ok(identity)
     }
+}
+
+/// Whether there are instances, and an authority that issues their certificates.
+fn has_certificates(parent: &Parent, observed: &Observed, applied: &Applied) -> bool {
+    applied.stateful_set.is_some() && named(&observed.secrets, &names::authority(&parent.name)).is_some()
 }
 
 /// The pods of those that stay, of those that are to go and count no more, and what the former said.

@@ -148,19 +148,17 @@ pub fn room(database: &ValidDatabase, observed: &Observed, replicas: i32) -> u64
 /// The claims that are deleted with a database, since its author says so: those of all its instances, of earlier ones too. One that somebody controls goes
 /// with that.
 pub fn going<'a>(database: &Database, observed: &'a Observed) -> Vec<&'a Arc<PersistentVolumeClaim>> {
-    let prefix = format!("{DATA}-");
-    let own = |claim: &PersistentVolumeClaim| {
-        let name = claim.metadata.name.as_deref().unwrap_or_default();
-        let pod = name.strip_prefix(&prefix)?;
-        let ordinal = names::ordinal(pod)?;
-        (names::pod(&database.name_any(), ordinal) == pod).then_some(())
+    if database.spec.storage.when_deleted == Retention::Retain {
+        return Vec::new();
+    }
+    let is_own = |claim: &PersistentVolumeClaim| {
+        let name = claim.name_any();
+        names::ordinal(&name).is_some_and(|ordinal| claim_name(&database.name_any(), ordinal) == name)
     };
-    let claims = observed.claims.iter();
-    let claims = claims.filter(|_| database.spec.storage.when_deleted == Retention::Delete);
-    claims
-        .filter(|claim| own(claim).is_some() && controller_of(&***claim).is_none())
-        .filter(|claim| claim.metadata.deletion_timestamp.is_none())
-        .collect()
+    let goes = |claim: &&Arc<PersistentVolumeClaim>| {
+        is_own(claim) && controller_of(&***claim).is_none() && claim.metadata.deletion_timestamp.is_none()
+    };
+    observed.claims.iter().filter(goes).collect()
 }
 
 /// The pods that a StatefulSet has made, of which there is none any more, and that nobody controls.

@@ -170,28 +170,11 @@ async fn write_credentials(
     Ok(())
 }
 
-/// Renews the certificates of instances that there are, where nothing else of the spec is brought about: without them, nobody could follow a primary any more
-/// in some weeks.
+/// Keys are made once as well, and certificates anew in time.
 ///
 /// # Errors
 /// When one could not be made, or written.
-pub async fn renew_certificates(
-    apply: &Applier,
-    parent: &Parent,
-    settings: &Settings,
-    observed: &Observed,
-    applied: &mut Applied,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let is_there = named(&observed.secrets, &names::authority(&parent.name)).is_some();
-    if applied.stateful_set.is_some() && is_there {
-        write_certificates(apply, parent, settings, observed, applied, now).await?;
-    }
-    Ok(())
-}
-
-/// Keys are made once as well, and certificates anew in time.
-async fn write_certificates(
+pub async fn write_certificates(
     apply: &Applier,
     parent: &Parent,
     settings: &Settings,

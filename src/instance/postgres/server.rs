@@ -177,7 +177,7 @@ async fn status(State(desk): Desked, request: HttpRequest) -> Response {
     }
     let report = {
         let shown = desk.shown.borrow();
-        let age = u64::try_from(shown.made.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let age = milliseconds(shown.made.elapsed());
         let mut report = shown.report.clone();
         report.looked_ms = report.looked_ms.map(|ms| ms.saturating_add(age));
         report
@@ -186,6 +186,11 @@ async fn status(State(desk): Desked, request: HttpRequest) -> Response {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(error) => line(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
+}
+
+/// As a report has times.
+pub(super) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn failsafe(State(desk): Desked, request: HttpRequest) -> Response {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::floors::is_lowered;
 use super::super::lease::view;
 use super::super::protocol::{Command, Data, FRESH, Server, Work, anew, is_full};
-use super::super::server::Shown;
+use super::super::server::{Shown, milliseconds};
 use super::super::sql::Configuration;
 use super::senses::{Labels, READ};
 use super::{Supervisor, report_of};
@@ -34,7 +34,7 @@ impl Supervisor {
         if let Server::Running(running) = &server {
             let knows = self.with(|protocol, situation| protocol.knows_its_end(running, situation.now));
             report.received.take_if(|_| !knows);
-            report.looked_ms = looked.map(|looked| ms(now.saturating_duration_since(looked)));
+            report.looked_ms = looked.map(|looked| milliseconds(now.saturating_duration_since(looked)));
         }
         let ready = self.readiness(role, &server, now);
         let others = self.mounted.settings.others(&self.options.name);
@@ -106,7 +106,7 @@ impl Supervisor {
         configuration: Option<&Configuration>,
         now: Instant,
     ) -> Report {
-        let ms = |at: Instant| ms(now.saturating_duration_since(at));
+        let ms = |at: Instant| milliseconds(now.saturating_duration_since(at));
         let mut report = Report {
             role,
             state: self.state(role, server),
@@ -243,10 +243,6 @@ impl Supervisor {
                 .unwrap_or_else(|| "the instance has no role".to_owned())),
         }
     }
-}
-
-fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Sends only what is new.
