@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, ListParams};
 use roadstead::api::database::agent::RECORD;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio_postgres::Config;
+use tokio_postgres::{Config, SimpleQueryMessage};
 
 use crate::instance::Instance;
 use crate::ledger::{self, Entry, Ledger, Options};
@@ -32,6 +32,8 @@ pub const INSTANCES: usize = 3;
 const WRITES: usize = 50;
 /// Between two attempts to write to the same instance.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long an answer may take, connecting included; PostgreSQL may hang.
+const ANSWERED: Duration = Duration::from_secs(4);
 /// For how long writers and lookouts go on after the longest scenario would have been ended.
 const MARGIN: Duration = Duration::from_secs(30);
 /// A scenario that may take longer than this is one of a soak.
@@ -115,8 +117,8 @@ impl Database {
         self.ready(SERVING).await?;
         let config = self.config(self.name).await?;
         until("the Service to lead to the primary", REPLACED, || async {
-            let answer = answer(&config, "SELECT pg_is_in_recovery()::text").await?;
-            Ok(Seen::equal(&answer.as_str(), &"false"))
+            let answer = answer(&config, &["SELECT pg_is_in_recovery()"]).await?;
+            Ok(Seen::equal(&answer.as_str(), &"f"))
         })
         .await
     }
@@ -142,7 +144,7 @@ impl Database {
     pub async fn lives(&self) -> Outcome<Vec<Vec<String>>> {
         let mut lives = Vec::new();
         for instance in self.instances().await? {
-            lives.push(instance.life(&self.world).await?);
+            lives.push(instance.life().await?);
         }
         Ok(lives)
     }
@@ -184,12 +186,12 @@ impl Database {
                 .find(of_primary)
                 .ok_or_else(|| Failure::new("no primary"))?;
             let sent_to = "SELECT application_name FROM pg_stat_replication WHERE state = 'streaming'";
-            let sent_to = primary.query(&self.world, "postgres", &[sent_to]).await?;
+            let sent_to = primary.query("postgres", &[sent_to]).await?;
             let sent_to: BTreeSet<&str> = sent_to.lines().collect();
             let mut lacking = Vec::new();
             for replica in all.iter().filter(|it| it.uid != primary.uid) {
                 let received = "SELECT status FROM pg_stat_wal_receiver";
-                let received = replica.query(&self.world, "postgres", &[received]).await?;
+                let received = replica.query("postgres", &[received]).await?;
                 if received != "streaming" || !sent_to.contains(replica.name.as_str()) {
                     lacking.push(format!("{} {received:?}", replica.name));
                 }
@@ -370,7 +372,7 @@ impl Observed {
             let mut lacking = Vec::new();
             for instance in database.instances().await? {
                 let count = ["SELECT count(*) FROM public.ledger"];
-                let count = instance.query(world, database.name, &count).await?;
+                let count = instance.query(database.name, &count).await?;
                 if count != wanted {
                     lacking.push(format!("{} has {count} of {wanted}", instance.name));
                 }
@@ -407,7 +409,7 @@ impl Lookout {
                 let pods: Api<Pod> = Api::namespaced(database.world.client.clone(), &database.namespace);
                 while Instant::now() < end {
                     if let Ok(pod) = pods.get(&name).await
-                        && let Ok(sighting) = Instance::of(&pod).write(&database.world).await
+                        && let Ok(sighting) = Instance::of(&pod).write().await
                     {
                         lock(&sightings).push(sighting);
                     }
@@ -434,19 +436,26 @@ fn is_instance(pod: &str, database: &str) -> bool {
     ordinal.is_some_and(|it| it.parse::<u16>().is_ok())
 }
 
-/// The first column of the only row that a query has, as text.
-pub async fn answer(config: &Config, query: &str) -> Outcome<String> {
-    let limit = Duration::from_secs(5);
-    let asked = tokio::time::timeout(limit, async {
+/// What a server answers to these statements, one after the other: a line for each row, its columns with `|` between them.
+pub async fn answer(config: &Config, statements: &[&str]) -> Outcome<String> {
+    let asked = tokio::time::timeout(ANSWERED, async {
         let (client, connection) = config.connect(tokio_postgres::NoTls).await?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
-        client.query_one(query, &[]).await?.try_get(0)
+        let mut lines = Vec::new();
+        for statement in statements {
+            for message in client.simple_query(statement).await? {
+                if let SimpleQueryMessage::Row(row) = message {
+                    let columns = (0..row.len()).map(|column| row.get(column).unwrap_or_default());
+                    lines.push(columns.collect::<Vec<_>>().join("|"));
+                }
+            }
+        }
+        Ok(lines.join("\n"))
     });
-    match asked.await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(Failure::new(format!(
-            "{query:?} was not answered after {limit:?}"
-        ))),
-    }
+    asked.await.unwrap_or_else(|_| {
+        Err(Failure::new(format!(
+            "{statements:?} was not answered after {ANSWERED:?}"
+        )))
+    })
 }

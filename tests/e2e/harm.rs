@@ -181,7 +181,7 @@ impl Harm {
             Consequence::Replaced => {
                 let now = database.primary_other_than(&primary.uid).await?;
                 observed.writes_since(Instant::now()).await?;
-                refuses_writes(world, &primary, &now).await?;
+                refuses_writes(&primary, &now).await?;
             }
             Consequence::Interrupted => interrupted(observed, failed).await?,
             Consequence::Waiting => waits(observed, &primary).await?,
@@ -257,7 +257,7 @@ async fn waits(observed: &Observed, primary: &Instance) -> Outcome {
             return Ok(());
         }
         let now = database.primary_other_than(&primary.uid).await?;
-        return refuses_writes(world, primary, &now).await;
+        return refuses_writes(primary, &now).await;
     };
     world.note(format!("cut off from its peers: {told}"));
     let now = database.primary().await?;
@@ -276,8 +276,8 @@ async fn waits(observed: &Observed, primary: &Instance) -> Outcome {
 }
 
 /// One that was replaced accepts nothing, not even from itself.
-pub async fn refuses_writes(world: &World, old: &Instance, new: &Instance) -> Outcome {
-    if let Ok(sighting) = old.write(world).await {
+pub async fn refuses_writes(old: &Instance, new: &Instance) -> Outcome {
+    if let Ok(sighting) = old.write().await {
         return Err(Failure::new(format!(
             "{} still accepts writes on timeline {}, and {} is the primary",
             old.name, sighting.timeline, new.name

@@ -11,7 +11,9 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio_postgres::Config;
 
+use crate::database;
 use crate::objects::{SERVICE, text};
 use crate::outcome::{Failure, Outcome, ensure};
 use crate::sightings::Sighting;
@@ -19,17 +21,11 @@ use crate::world::World;
 
 /// The container in which PostgreSQL runs.
 const CONTAINER: &str = "postgres";
-/// The user and the group of PostgreSQL.
-const USER: &str = "999";
 /// Where the volume is, and PostgreSQL's data on it.
 const VOLUME: &str = "/var/lib/roadstead";
 const DATA: &str = "/var/lib/roadstead/data";
 /// Where PostgreSQL's socket is.
 const SOCKET: &str = "/run/roadstead";
-/// For a shell: the program of whatever major version the image has.
-pub const PSQL: &str = "/usr/lib/postgresql/*/bin/psql";
-/// How long a query over the socket may take in all, in seconds; PostgreSQL may hang.
-const QUERY: &str = "4";
 /// The table of rules by which a pod is cut off.
 const RULES: &str = "roadstead_e2e";
 
@@ -165,9 +161,9 @@ impl Instance {
     }
 
     /// What stays the same for as long as neither pod nor container nor PostgreSQL is started again.
-    pub async fn life(&self, world: &World) -> Outcome<Vec<String>> {
+    pub async fn life(&self) -> Outcome<Vec<String>> {
         let started = ["SELECT pg_postmaster_start_time()"];
-        let started = self.query(world, "postgres", &started).await?;
+        let started = self.query("postgres", &started).await?;
         let restarts = self.restarts.to_string();
         let own = [self.name.clone(), self.uid.clone(), self.container.clone()];
         Ok([&own[..], &[restarts, started]].concat())
@@ -251,39 +247,26 @@ impl Instance {
         world.run("kubectl", &[&pod[..], command].concat()).await
     }
 
-    /// What PostgreSQL answers to the superuser over its socket, whatever befell its network: lines of columns with `|` between them.
-    pub async fn query(&self, world: &World, database: &str, statements: &[&str]) -> Outcome<String> {
-        let Some(any) = self.own_processes().find(|it| it.inner == 1) else {
-            return Err(Failure::new(format!("{} does not run", self.name)));
-        };
-        let pid = any.pid.to_string();
-        let enter = ["--target", &pid, "--mount", "--setuid", USER, "--setgid", USER];
-        let psql = format!("PGCONNECT_TIMEOUT=2 exec {PSQL} -XAtq -v ON_ERROR_STOP=1 \"$@\"");
-        let mut arguments = vec!["--signal=KILL", QUERY, "nsenter"];
-        arguments.extend(enter);
-        arguments.extend(["/bin/sh", "-c", &psql, "psql"]);
-        arguments.extend(["-h", SOCKET, "-U", "postgres", "-d", database]);
-        for statement in statements {
-            arguments.extend(["-c", statement]);
-        }
-        Ok(world.run("timeout", &arguments).await?.trim().to_owned())
+    /// What PostgreSQL answers to the superuser over its socket, whatever befell its network. Whoever reaches the socket is one.
+    pub async fn query(&self, database: &str, statements: &[&str]) -> Outcome<String> {
+        let mut config = Config::new();
+        config
+            .host_path(self.root(SOCKET)?)
+            .user("postgres")
+            .dbname(database);
+        database::answer(&config, statements).await
     }
 
     /// Writes, and tells where that went; fails if PostgreSQL does not take it. The commit waits for no replica: what is asked is whether this
     /// instance takes itself for the primary.
-    pub async fn write(&self, world: &World) -> Outcome<Sighting> {
+    pub async fn write(&self) -> Outcome<Sighting> {
         let begun = Instant::now();
-        let file = self
-            .query(
-                world,
-                "postgres",
-                &[
-                    "SET synchronous_commit = local",
-                    "DO $$ BEGIN PERFORM pg_logical_emit_message(true, 'roadstead-e2e', ''); END $$",
-                    "SELECT pg_walfile_name(pg_current_wal_lsn())",
-                ],
-            )
-            .await?;
+        let statements = [
+            "SET synchronous_commit = local",
+            "DO $$ BEGIN PERFORM pg_logical_emit_message(true, 'roadstead-e2e', ''); END $$",
+            "SELECT pg_walfile_name(pg_current_wal_lsn())",
+        ];
+        let file = self.query("postgres", &statements).await?;
         let ended = Instant::now();
         let timeline = file.get(..8).and_then(|it| u32::from_str_radix(it, 16).ok());
         Ok(Sighting {

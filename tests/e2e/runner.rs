@@ -19,6 +19,7 @@ pub struct Scenario {
     pub name: &'static str,
     pub run: fn(Arc<World>) -> BoxFuture<'static, Outcome>,
     /// It needs version 0.3.0, changes nothing but its own namespace, and what it waits for is not the machine: others like it may run at the same time.
+    /// Whoever asks that every single pause is short is alone with the machine.
     pub apart: bool,
 }
 

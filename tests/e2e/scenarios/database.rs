@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::authority::Authority;
 use crate::database::{Database, INSTANCES, REPLACED, SERVING, answer};
 use crate::harm::{Harm, mended, tell};
-use crate::instance::{Others, PSQL};
+use crate::instance::Others;
 use crate::objects::{condition, text};
 use crate::olm::{self, Wish};
 use crate::outcome::{Outcome, ensure};
@@ -57,8 +57,8 @@ pub async fn a_database_serves_replicates_and_is_ready(world: Arc<World>) -> Out
     let observed = database.observed().await?;
     let replicas = database.config(&format!("{}-ro", database.name)).await?;
     until("a replica to show what is written", REPLACED, || async {
-        let shown = "SELECT (pg_is_in_recovery() AND count(*) > 0)::text FROM ledger";
-        Ok(Seen::equal(&answer(&replicas, shown).await?.as_str(), &"true"))
+        let shown = ["SELECT pg_is_in_recovery() AND count(*) > 0 FROM ledger"];
+        Ok(Seen::equal(&answer(&replicas, &shown).await?.as_str(), &"t"))
     })
     .await?;
     let (_, refused) = observed.ledger.failed();
@@ -100,7 +100,7 @@ pub async fn it_shows_the_certificate_that_its_author_names_once_that_is_there(w
     for instance in database.instances().await? {
         let address = &instance.address;
         let login = format!(
-            "PGPASSWORD=$(cat /etc/roadstead/credentials/password) {PSQL} -XAt -c 'SELECT 1' \
+            "PGPASSWORD=$(cat /etc/roadstead/credentials/password) /usr/lib/postgresql/*/bin/psql -XAt -c 'SELECT 1' \
              'host=orders.example.com hostaddr={address} user=orders dbname=orders sslmode=verify-full sslrootcert=/etc/roadstead/server-tls/ca.crt'"
         );
         let answer = instance.exec(&world, &["sh", "-c", &login]).await?;

@@ -185,7 +185,7 @@ pub async fn a_database_that_is_made_anew_takes_up_its_data_with_a_new_password(
     );
     let mut outdated = config.clone();
     outdated.password(earlier.get_password().unwrap_or_default());
-    let answer = answer(&outdated, "SELECT 'in'").await;
+    let answer = answer(&outdated, &["SELECT 'in'"]).await;
     ensure!(answer.is_err(), "the earlier password works");
     let now = claims(&database).await?;
     ensure!(now == volumes, "the claims were {volumes:?}, are {now:?}");
@@ -316,7 +316,7 @@ async fn everywhere(database: &Database, setting: &str) -> Outcome {
     let (name, value) = setting.split_once(' ').unwrap_or_default();
     for instance in database.instances().await? {
         let show = format!("SHOW {name}");
-        let found = instance.query(&database.world, "postgres", &[&show]).await?;
+        let found = instance.query("postgres", &[&show]).await?;
         ensure!(
             found == value,
             "{name} is {found} on {}, not {value}",

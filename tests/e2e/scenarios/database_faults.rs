@@ -108,9 +108,7 @@ pub async fn a_full_volume_costs_no_write_and_no_series_of_failovers(world: Arc<
         Duration::from_secs(60),
         || async {
             // The rest of a file of the log is left empty, and the next one begun
-            let switched = primary
-                .query(&world, "postgres", &["SELECT pg_switch_wal()"])
-                .await;
+            let switched = primary.query("postgres", &["SELECT pg_switch_wal()"]).await;
             let silent = observed.ledger.pause(begun, Instant::now()) > Duration::from_secs(2);
             Ok(Seen::when(
                 silent,
@@ -163,7 +161,7 @@ pub async fn a_primary_whose_disk_hangs_is_replaced_and_comes_back(world: Arc<Wo
         observed.writes_since(Instant::now()).await?;
         let pause = observed.ledger.pause(begun, Instant::now());
         ensure!(pause < REPLACED, "no write was acknowledged for {pause:?}");
-        refuses_writes(&world, &primary, &now).await?;
+        refuses_writes(&primary, &now).await?;
         drop(frost);
         let over = Instant::now();
         database.all_stream().await?;
@@ -304,13 +302,12 @@ pub async fn with_two_instances_writes_wait_for_the_only_standby(world: Arc<Worl
 
 /// How many writes were acknowledged while nobody streamed from the primary; returns once somebody does again.
 async fn acknowledged_alone(observed: &Observed, primary: &Instance) -> Outcome<usize> {
-    let world = &observed.database.world;
     let end = Instant::now() + REJOINED;
     let streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
     let mut alone = None;
     loop {
         let asked = Instant::now();
-        let count = primary.query(world, "postgres", &[streaming]).await?;
+        let count = primary.query("postgres", &[streaming]).await?;
         alone = match (count.as_str(), alone) {
             ("0", None) => {
                 let since = Instant::now() + ANSWERED;
@@ -363,18 +360,17 @@ async fn on_disks(world: &Arc<World>, scenario: &str) -> Outcome<(Disks, Databas
 
 /// How much of the write-ahead log there is for each acknowledged write, everything else in it included.
 async fn bytes_of_a_write(observed: &Observed) -> Outcome<u64> {
-    let (database, world) = (&observed.database, &observed.database.world);
-    let primary = database.primary().await?;
-    let begun = position(world, &primary).await?;
+    let primary = observed.database.primary().await?;
+    let begun = position(&primary).await?;
     let writes = observed.ledger.acknowledged();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let bytes = position(world, &primary).await? - begun;
+    let bytes = position(&primary).await? - begun;
     let writes = (observed.ledger.acknowledged() - writes) as u64;
     ensure!(writes > 0, "nothing was written");
     Ok(bytes.div_ceil(writes))
 }
 
-async fn position(world: &World, primary: &Instance) -> Outcome<u64> {
+async fn position(primary: &Instance) -> Outcome<u64> {
     let position = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')";
-    Ok(primary.query(world, "postgres", &[position]).await?.parse()?)
+    Ok(primary.query("postgres", &[position]).await?.parse()?)
 }
