@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 
 pub use crate::api::database::agent::Quorum;
@@ -26,6 +27,8 @@ pub struct Held {
     pub asynchronous: bool,
     /// The part of the last primary's log that the present one lacked when it took over.
     pub missing: Option<(Lsn, Lsn)>,
+    /// Since when no write is accepted, if the last primary was stopped in order and none is one since.
+    pub stopped: Option<Timestamp>,
 }
 
 impl Held {
@@ -45,10 +48,10 @@ impl Held {
             quorums,
             asynchronous,
             missing,
+            stopped,
             // They change with every renewal, or concern instances alone.
             flushed: _,
             handover: _,
-            stopped: _,
         } = record.unwrap_or_default();
         members.extend(quorums.iter().flat_map(|quorum| quorum.standbys.clone()));
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
@@ -61,6 +64,7 @@ impl Held {
             quorums,
             asynchronous,
             missing,
+            stopped,
         }
     }
 

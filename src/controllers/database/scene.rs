@@ -131,6 +131,7 @@ impl Scene {
                 named: (0..3).map(|i| format!("orders-{i}")).collect(),
                 quorums: Vec::new(),
                 missing: None,
+                stopped: None,
                 asynchronous: true,
             },
             asked: (0..3).map(asked).collect(),

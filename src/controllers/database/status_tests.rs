@@ -407,6 +407,19 @@ fn of_the_pauses_of_one_change_the_longest_is_told_and_the_next_change_has_its_o
 }
 
 #[test]
+fn a_handover_is_under_way_until_somebody_is_the_primary_whatever_instances_say() {
+    let scene = Scene::well().known().change(|scene| {
+        (scene.lease.holder, scene.lease.stopped) = (None, Some(at(5)));
+        scene.report(0).state = Doing::Waiting;
+    });
+    let said = scene.said(PROGRESSING);
+    let message = "the primary was stopped in order at 2027-01-15T08:00:05Z, and there is none since";
+    assert_eq!(said, ("True".into(), "Promoting".into(), message.into()));
+    let over = scene.change(|scene| scene.lease = Scene::well().lease);
+    assert_eq!(over.said(PROGRESSING).0, "False");
+}
+
+#[test]
 fn an_instance_manager_of_another_version_is_named_and_nothing_is_done_about_it() {
     let scene = Scene::well().change(|scene| {
         scene.report(0).manager = env!("CARGO_PKG_VERSION").into();

@@ -344,6 +344,11 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
         };
         return verdict(State::True, reason, format!("{pod}: {}", doing(report)));
     }
+    // In between neither the one nor the other says so.
+    if let Some(stopped) = live.lease.stopped {
+        let message = format!("the primary was stopped in order at {stopped:.0}, and there is none since");
+        return verdict(State::True, "Promoting", message);
+    }
     let pods = i32::try_from(live.pods.len()).unwrap_or(i32::MAX);
     if pods < wanted {
         let message = format!("{pods} of {wanted} instances have a pod");
