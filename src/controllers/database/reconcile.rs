@@ -274,7 +274,8 @@ impl DatabaseReconciler {
         let (amiss, well) = AGAIN;
         Ok(Next::After(match seen.intent {
             Intent::CarryOut(_, decided) if decided.course != Course::Done => SOON,
-            _ if is_ready_in(&status) && !is_loading_in(&status) => well,
+            _ if is_loading_in(&status) => SOON,
+            _ if is_ready_in(&status) => well,
             _ => amiss,
         }))
     }

@@ -407,16 +407,23 @@ fn of_the_pauses_of_one_change_the_longest_is_told_and_the_next_change_has_its_o
 }
 
 #[test]
-fn a_handover_is_under_way_until_somebody_is_the_primary_whatever_instances_say() {
-    let scene = Scene::well().known().change(|scene| {
-        (scene.lease.holder, scene.lease.stopped) = (None, Some(at(5)));
-        scene.report(0).state = Doing::Waiting;
-    });
-    let said = scene.said(PROGRESSING);
-    let message = "the primary was stopped in order at 2027-01-15T08:00:05Z, and there is none since";
-    assert_eq!(said, ("True".into(), "Promoting".into(), message.into()));
-    let over = scene.change(|scene| scene.lease = Scene::well().lease);
-    assert_eq!(over.said(PROGRESSING).0, "False");
+fn a_handover_is_under_way_from_the_end_of_one_primary_until_there_is_another() {
+    let mut scene = Scene::well().known();
+    let said = |scene: &Scene| {
+        let (status, reason, message) = scene.said(PROGRESSING);
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "Promoting"));
+        message
+    };
+    scene.report(0).state = Doing::Waiting;
+    assert_eq!(said(&scene), "orders-0: Waiting", "it still has the Lease");
+    (scene.lease.holder, scene.lease.stopped) = (None, Some(at(5)));
+    let none = "the primary was stopped in order at 2027-01-15T08:00:05Z, and there is none since";
+    assert_eq!(said(&scene), none);
+    scene.lease.holder = Some("uid-1".into());
+    scene.lease.primary = Some("orders-1".into());
+    assert_eq!(said(&scene), none, "the next one does not say yet that it is");
+    scene.lease.stopped = None;
+    assert_eq!(scene.said(PROGRESSING).0, "False");
 }
 
 #[test]

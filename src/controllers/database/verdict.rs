@@ -335,11 +335,14 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
     if let Some(told) = decided.course.told() {
         return verdict(State::True, ROLLING_OUT, told);
     }
-    let moving = live.reports().find(|(_, report)| moves(report));
+    // Whoever holds the Lease and does nothing is about to: the Lease as it is known may be older than the answers.
+    let holds = |pod: &str| live.lease.leader() == Some(pod);
+    let mut reports = live.reports();
+    let moving = reports.find(|(pod, report)| moves(report) || report.state == Doing::Waiting && holds(pod));
     if let Some((pod, report)) = moving {
         let reason = match report.state {
             Doing::Initialising => "Initialising",
-            Doing::Promoting => "Promoting",
+            Doing::Promoting | Doing::Waiting => "Promoting",
             _ => "Joining",
         };
         return verdict(State::True, reason, format!("{pod}: {}", doing(report)));
