@@ -23,8 +23,9 @@ const PAUSE: Duration = Duration::from_secs(3);
 /// an attempt to connect may take another.
 const TOLD_MORE: Duration = Duration::from_secs(1);
 const TOLD_LESS: Duration = Duration::from_secs(2);
-/// A pause counts as one of the next change too, if that begins less than 5 s after it. Times in the status are whole seconds.
-const APART: SignedDuration = SignedDuration::from_secs(6);
+/// A pause counts as one of the next change too, if that begins less than 5 s after it. Times in the status are whole seconds, and when a change began is told
+/// by the API server's clock, of which operators know whole seconds, too: it may be told more than a second too early.
+const APART: SignedDuration = SignedDuration::from_secs(8);
 /// While all is well the operator asks every 30 s.
 const TOLD: Duration = Duration::from_secs(45);
 /// So many databases, so many of them made at a time after the first, and what each of these may cost the operator, in KiB.
