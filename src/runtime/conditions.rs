@@ -40,12 +40,26 @@ impl State {
             Self::Unknown => "Unknown",
         }
     }
+
+    /// What a condition says; nothing that is known if it is not there.
+    pub fn of(condition: Option<&Condition>) -> Self {
+        match condition.map(|condition| condition.status.as_str()) {
+            Some("True") => Self::True,
+            Some("False") => Self::False,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 impl From<bool> for State {
     fn from(holds: bool) -> Self {
         if holds { Self::True } else { Self::False }
     }
+}
+
+/// The condition of this type.
+pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
 }
 
 /// Builds the list of conditions of a status.

@@ -17,7 +17,7 @@ use super::verdict::{
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
 use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, WritePause};
 use crate::controllers::common::pod::is_ready;
-use crate::runtime::conditions::{Conditions, READY, State};
+use crate::runtime::conditions::{Conditions, READY, State, find};
 
 /// The primary says that a write of its own was committed less than 10 s ago, and those of clients need wait for nobody who does not stream.
 pub const AVAILABLE: &str = "Available";
@@ -166,24 +166,18 @@ pub fn deleting(database: &Database, pods: &[Arc<Pod>], now: Timestamp) -> Datab
 
 /// Whether a status says that all is well.
 pub fn is_ready_in(status: &DatabaseStatus) -> bool {
-    let mut conditions = status.conditions.iter();
-    conditions.any(|condition| condition.type_ == READY && condition.status == State::True.as_str())
+    State::of(find(&status.conditions, READY)) == State::True
 }
 
 /// Whether it says that instances, or what is in them, are not yet as they were told to be.
 pub fn is_loading_in(status: &DatabaseStatus) -> bool {
-    let mut conditions = status.conditions.iter();
-    conditions
-        .any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.reason == verdict::LOADING)
+    find(&status.conditions, CONFIGURATION_APPLIED).is_some_and(|applied| applied.reason == verdict::LOADING)
 }
 
 /// Whether it has served before, and this condition says that it does not now.
 pub fn is_degraded(status: &DatabaseStatus, type_: &str) -> bool {
-    let is = |wanted: &str, state: State| {
-        let mut conditions = status.conditions.iter();
-        conditions.any(|condition| condition.type_ == wanted && condition.status == state.as_str())
-    };
-    is(DEGRADED, State::True) && is(type_, State::False)
+    let state = |type_| State::of(find(&status.conditions, type_));
+    state(DEGRADED) == State::True && state(type_) == State::False
 }
 
 fn set(conditions: &mut Conditions, type_: &str, verdict: Verdict) {
@@ -191,11 +185,7 @@ fn set(conditions: &mut Conditions, type_: &str, verdict: Verdict) {
 }
 
 fn state(conditions: &Conditions, type_: &str) -> State {
-    match conditions.get(type_).map(|condition| condition.status.as_str()) {
-        Some("True") => State::True,
-        Some("False") => State::False,
-        _ => State::Unknown,
-    }
+    State::of(conditions.get(type_))
 }
 
 fn reason<'a>(conditions: &'a Conditions, type_: &str) -> &'a str {
@@ -207,8 +197,8 @@ fn reason<'a>(conditions: &'a Conditions, type_: &str) -> &'a str {
 /// Whether nothing of the spec can be brought about. One write that the API server could not do takes nothing from a database that serves: the next one may
 /// be done.
 fn is_blocked(conditions: &Conditions, before: &DatabaseStatus) -> bool {
-    let mut known = before.conditions.iter();
-    let was = known.any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.reason == BLOCKED);
+    let was =
+        find(&before.conditions, CONFIGURATION_APPLIED).is_some_and(|applied| applied.reason == BLOCKED);
     let reason = reason(conditions, CONFIGURATION_APPLIED);
     BLOCKING.contains(&reason) && (reason != BLOCKED || was)
 }
@@ -274,11 +264,10 @@ fn last_write_pause(before: &DatabaseStatus, live: &Live<'_>) -> Option<WritePau
     let Some(known) = before.last_write_pause.clone() else {
         return Some(told);
     };
-    let mut conditions = before.conditions.iter();
-    let progressing = conditions.find(|condition| condition.type_ == PROGRESSING);
+    let progressing = find(&before.conditions, PROGRESSING);
     let since = progressing.map(|condition| condition.last_transition_time.0);
     let since = since.unwrap_or(Timestamp::MIN);
-    let is_under_way = progressing.is_some_and(|condition| condition.status == State::True.as_str());
+    let is_under_way = State::of(progressing) == State::True;
     // What ended before that was weighed then.
     let is_of_this = |pause: &WritePause| {
         let ended = pause.ended_at.0;

@@ -15,7 +15,7 @@ use super::plan::{Intent, Plan};
 use super::rollout::{count, how_far, is_observed, is_rolling_out, is_stalled, wanted};
 use crate::api::my_proxy::{MyProxy, MyProxyStatus};
 use crate::runtime::apply::ApplyError;
-use crate::runtime::conditions::{Conditions, READY, State};
+use crate::runtime::conditions::{Conditions, READY, State, find};
 
 /// nginx accepts the configuration of this very spec.
 pub const CONFIG_VALID: &str = "ConfigValid";
@@ -99,7 +99,7 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
 pub fn deleting(proxy: &MyProxy, pods: &[Arc<Pod>], now: Timestamp) -> MyProxyStatus {
     let before = proxy.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&before.conditions, proxy.metadata.generation, now);
-    if let Some(said) = find(&before, CONFIG_VALID) {
+    if let Some(said) = find(&before.conditions, CONFIG_VALID) {
         keep(&mut conditions, said);
     }
     let message = "the proxy is being deleted";
@@ -121,23 +121,19 @@ pub fn deleting(proxy: &MyProxy, pods: &[Arc<Pod>], now: Timestamp) -> MyProxySt
 
 /// Whether it was said that a pod does not tell what it serves.
 pub fn knows_of_silence(proxy: &MyProxy) -> bool {
-    let said = proxy.status.as_ref().and_then(|before| find(before, UP_TO_DATE));
+    let before = proxy.status.as_ref();
+    let said = before.and_then(|before| find(&before.conditions, UP_TO_DATE));
     said.is_some_and(|condition| condition.reason == UNREACHABLE)
-}
-
-fn find<'a>(status: &'a MyProxyStatus, type_: &str) -> Option<&'a Condition> {
-    let mut conditions = status.conditions.iter();
-    conditions.find(|condition| condition.type_ == type_)
 }
 
 /// Says again what was said before.
 fn keep(conditions: &mut Conditions, said: &Condition) {
-    let state = match said.status.as_str() {
-        "True" => State::True,
-        "False" => State::False,
-        _ => State::Unknown,
-    };
-    conditions.set(&said.type_, state, &said.reason, said.message.clone());
+    conditions.set(
+        &said.type_,
+        State::of(Some(said)),
+        &said.reason,
+        said.message.clone(),
+    );
 }
 
 fn sorted_names<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<String> {
@@ -166,7 +162,7 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
         }
         // What was said of the configuration that is active is true still.
         Intent::Pause => {
-            return match find(before, CONFIG_VALID) {
+            return match find(&before.conditions, CONFIG_VALID) {
                 Some(said) if said.status == State::True.as_str() => keep(conditions, said),
                 _ => conditions.set(CONFIG_VALID, State::Unknown, PAUSED, IS_PAUSED),
             };
@@ -175,7 +171,7 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
     // Pods keep what they have loaded, even if the ConfigMap that it came from is lost.
     let serves = plan.active.is_some() || seen.live.deployment.is_some();
     // What the last attempt said stays until the next one has said something.
-    let last = find(before, CONFIG_VALID)
+    let last = find(&before.conditions, CONFIG_VALID)
         .filter(|condition| matches!(condition.reason.as_str(), "Refused" | "CheckFailed"));
     match &plan.verdict {
         Verdict::Active | Verdict::Passed => {
@@ -222,10 +218,8 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
             conditions.set(CONFIG_VALID, State::False, "Refused", message);
         }
         Verdict::Failed { message, .. } => {
-            let waited = before.conditions.iter().find(|condition| {
-                condition.type_ == CONFIG_VALID
-                    && matches!(condition.reason.as_str(), "CheckWaiting" | "CheckFailed")
-            });
+            let waited = find(&before.conditions, CONFIG_VALID)
+                .filter(|said| matches!(said.reason.as_str(), "CheckWaiting" | "CheckFailed"));
             // The pod that could tell is gone; what it waited for was said while it was there.
             let message = match (message, waited) {
                 (_, Some(waited)) if waited.reason == "CheckFailed" => waited.message.clone(),
@@ -354,7 +348,7 @@ fn rollout(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen<'_>,
 /// Of a Deployment that is rolled out: whether its pods serve what they were given, whether that gets on, reason and message.
 fn loaded(seen: &Seen<'_>, before: &MyProxyStatus, now: Timestamp) -> (State, State, &'static str, String) {
     // An operator that was started again does not know for how long, but it knows what was said.
-    let stalled = find(before, UP_TO_DATE).is_some_and(|condition| condition.reason == STALLED);
+    let stalled = find(&before.conditions, UP_TO_DATE).is_some_and(|condition| condition.reason == STALLED);
     let stalled = stalled || now.duration_since(seen.loading_since) > LOADING_DEADLINE;
     match seen.loaded {
         Loaded::NothingToServe => {

@@ -314,7 +314,7 @@ fn a_proxy_that_is_paused_is_ready_while_it_serves_and_says_that_nothing_is_chan
     let before = status_of(MyProxyStatus::default(), Verdict::Active, Some(&serving()), &[]);
     let status = paused(before, Some(&serving()));
     assert_eq!(said(&status, READY).0, "True");
-    let ready = find(&status, READY).unwrap();
+    let ready = find(&status.conditions, READY).unwrap();
     assert!(
         ready
             .message

@@ -81,12 +81,11 @@ pub(super) fn inherit(object: &DynamicObject, now: Timestamp) -> Turn {
 /// What the object says of us, if it says anything.
 pub(super) fn said(object: &DynamicObject) -> Option<Say> {
     let present = present(object)?;
-    let state = match present.status.as_str() {
-        "True" => State::True,
-        "False" => State::False,
-        _ => State::Unknown,
-    };
-    Some(Say::of(state, &present.reason, present.message))
+    Some(Say::of(
+        State::of(Some(&present)),
+        &present.reason,
+        present.message,
+    ))
 }
 
 /// A JSON merge patch by which `object` says so, guarded by the version that was looked at; `None` when it does already.
