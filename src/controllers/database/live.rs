@@ -121,6 +121,18 @@ impl<'a> Live<'a> {
             .then(|| all.map(String::as_str).collect())
     }
 
+    /// Whether every instance streams that ever did: if any do not, they are new.
+    pub fn only_grows(&self) -> bool {
+        let leader = self.lease.leader();
+        let mut others = self
+            .lease
+            .named
+            .iter()
+            .filter(|name| Some(name.as_str()) != leader);
+        self.primary()
+            .is_some_and(|primary| others.all(|name| primary.streams_to(name)))
+    }
+
     /// The pod of that name.
     pub fn pod(&self, name: &str) -> Option<&'a Pod> {
         let mut pods = self.pods.iter();

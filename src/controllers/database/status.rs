@@ -92,7 +92,7 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
     }
     let is_blocked = is_blocked(&conditions, before);
     ready(&mut conditions, seen, wanted, is_blocked);
-    degraded(&mut conditions, before);
+    degraded(&mut conditions, before, live);
     let phase = phase(&conditions, before, seen, is_blocked);
     let primary = live.primary();
     let is_ready = state(&conditions, READY) == State::True;
@@ -230,7 +230,7 @@ fn has_served(before: &DatabaseStatus) -> bool {
     before.system_identifier.is_some() && phase.is_some_and(|phase| phase != "Creating")
 }
 
-fn degraded(conditions: &mut Conditions, before: &DatabaseStatus) {
+fn degraded(conditions: &mut Conditions, before: &DatabaseStatus, live: &Live<'_>) {
     let worst = [State::False, State::Unknown].into_iter().find_map(|wanted| {
         let mut types = [AVAILABLE, REPLICATION_HEALTHY].into_iter();
         let found = types.find(|type_| state(conditions, type_) == wanted)?;
@@ -244,6 +244,10 @@ fn degraded(conditions: &mut Conditions, before: &DatabaseStatus) {
         Some(_) if !has_served(before) => {
             let message = "it has not served in full yet";
             conditions.set(DEGRADED, State::False, "Creating", message);
+        }
+        Some((_, why)) if why.type_ == REPLICATION_HEALTHY && live.only_grows() => {
+            let message = format!("all that streamed before do; {}", why.message);
+            conditions.set(DEGRADED, State::False, "Growing", message);
         }
         Some((State::False, why)) => conditions.set(DEGRADED, State::True, &why.reason, why.message),
         Some((_, why)) => conditions.set(DEGRADED, State::Unknown, &why.reason, why.message),

@@ -312,6 +312,16 @@ fn a_replica_joins(scene: &mut Scene) {
     scene.report(2).state = Doing::Joining;
 }
 
+fn a_new_one_joins(scene: &mut Scene) {
+    a_replica_joins(scene);
+    scene.lease.named.remove("orders-2");
+}
+
+fn a_new_one_joins_and_another_is_away(scene: &mut Scene) {
+    a_new_one_joins(scene);
+    scene.report(0).standbys.clear();
+}
+
 fn the_primary_is_lost(scene: &mut Scene) {
     scene.lease.holder = None;
     scene.pods.remove(0);
@@ -323,6 +333,8 @@ fn the_primary_is_lost(scene: &mut Scene) {
 #[case::joins_at_first(false, json!({}), a_replica_joins, "Creating", "False")]
 #[case::well(false, json!({}), |_: &mut Scene| {}, "Running", "False")]
 #[case::joins_again(true, json!({}), a_replica_joins, "Updating", "True")]
+#[case::grows(true, json!({}), a_new_one_joins, "Updating", "False")]
+#[case::grows_and_lacks_another(true, json!({}), a_new_one_joins_and_another_is_away, "Updating", "True")]
 #[case::lost(true, json!({}), the_primary_is_lost, "Degraded", "True")]
 #[case::all_is_lost(true, json!({}), nothing_yet, "Degraded", "True")]
 #[case::paused(true, json!({"paused": true}), |_: &mut Scene| {}, "Paused", "False")]
