@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::runtime::apply::Outcome;
+use crate::runtime::conditions::find;
 use crate::runtime::events::EventType;
 use crate::runtime::key::Object;
 use crate::runtime::reconcile::Context;
@@ -54,7 +55,7 @@ pub async fn tell<K: Object>(object: &K, context: &Context, announcements: Vec<A
 /// Whether a condition says something else than `before`. Of a reason among `by_message` the message counts too: it is another mistake, not a
 /// count that moved.
 pub fn is_news(before: &[Condition], condition: &Condition, by_message: &[&str]) -> bool {
-    let Some(old) = before.iter().find(|old| old.type_ == condition.type_) else {
+    let Some(old) = find(before, &condition.type_) else {
         return true;
     };
     let by_message = by_message.contains(&condition.reason.as_str()) && old.message != condition.message;

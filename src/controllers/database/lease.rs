@@ -112,6 +112,7 @@ mod tests {
                 standbys: names(&["orders-2"]),
                 need: 1,
             }],
+            stopped: Some(Timestamp::UNIX_EPOCH),
             ..Record::default()
         };
         let held = Held::of(&lease("uid-nonce", json!(written)));
@@ -126,6 +127,7 @@ mod tests {
             need: 1,
         };
         assert_eq!((held.quorums, held.asynchronous), (vec![waited_for], false));
+        assert_eq!(held.stopped, Some(Timestamp::UNIX_EPOCH));
         // Released in order.
         assert_eq!(Held::of(&lease("", json!(written))).leader(), None);
         assert_eq!(Held::of(&lease("uid", json!("nonsense"))).leader(), None);

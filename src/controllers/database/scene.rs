@@ -22,6 +22,7 @@ use super::volumes::Volumes;
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, Standby, State as Doing};
 use crate::api::database::v1::{Database, DatabaseStatus, Synchronous};
 use crate::api::database::{ValidDatabase, validate};
+use crate::runtime::conditions::find;
 
 /// Three instances, of which orders-0 leads.
 pub struct Scene {
@@ -254,10 +255,7 @@ impl Scene {
 
     pub fn said(&self, type_: &str) -> (String, String, String) {
         let status = self.status();
-        let condition = status
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == type_);
+        let condition = find(&status.conditions, type_);
         let condition = condition.unwrap_or_else(|| panic!("{type_} is not said"));
         (
             condition.status.clone(),

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::status::{AVAILABLE, CONFIG_VALID, PROGRESSING};
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
-use crate::runtime::conditions::READY;
+use crate::runtime::conditions::{READY, State, find};
 use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
@@ -31,9 +31,7 @@ const NEWS_BY_MESSAGE: [&str; 5] = ["InvalidSpec", "Refused", "NameTaken", "Reje
 /// The Events for what is new in `after`.
 pub fn announcements(before: &[Condition], after: &[Condition]) -> Vec<Announcement> {
     // No pod is ready at the beginning of a rollout, and that is no reason to warn.
-    let under_way = after
-        .iter()
-        .any(|condition| condition.type_ == PROGRESSING && condition.status == "True");
+    let under_way = State::of(find(after, PROGRESSING)) == State::True;
     let news = after
         .iter()
         .filter(|condition| is_news(before, condition, &NEWS_BY_MESSAGE));

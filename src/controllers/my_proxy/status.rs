@@ -69,9 +69,7 @@ pub fn compute(proxy: &MyProxy, seen: &Seen<'_>, now: Timestamp) -> MyProxyStatu
         (Intent::Pause, _) | (_, Loaded::Silent { .. }) => &without_asking,
         _ => &all,
     });
-    let is_ready = conditions
-        .get(READY)
-        .is_some_and(|ready| ready.status == State::True.as_str());
+    let is_ready = State::of(conditions.get(READY)) == State::True;
     if is_ready && matches!(seen.intent, Intent::Pause) {
         conditions.set(
             READY,
@@ -163,7 +161,7 @@ fn config_valid(conditions: &mut Conditions, before: &MyProxyStatus, seen: &Seen
         // What was said of the configuration that is active is true still.
         Intent::Pause => {
             return match find(&before.conditions, CONFIG_VALID) {
-                Some(said) if said.status == State::True.as_str() => keep(conditions, said),
+                Some(said) if State::of(Some(said)) == State::True => keep(conditions, said),
                 _ => conditions.set(CONFIG_VALID, State::Unknown, PAUSED, IS_PAUSED),
             };
         }

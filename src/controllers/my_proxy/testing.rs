@@ -18,6 +18,7 @@ use super::observe::Observed;
 use super::plan::{Intent, Plan, plan};
 use super::status::{Seen, compute};
 use crate::api::my_proxy::{MyProxy, MyProxyStatus, ValidProxy, validate};
+use crate::runtime::conditions::find;
 
 pub fn proxy(name: &str, spec: Value) -> MyProxy {
     let object = json!({
@@ -109,11 +110,7 @@ pub fn status_of(
 }
 
 pub fn said(status: &MyProxyStatus, type_: &str) -> (String, String, String) {
-    let condition = status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == type_)
-        .expect("the test says what the API would");
+    let condition = find(&status.conditions, type_).expect("the test says what the API would");
     (
         condition.status.clone(),
         condition.reason.clone(),
