@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::v1::{Extension, Synchronous, Tls, User};
@@ -50,6 +51,8 @@ pub struct ValidDatabase {
     pub restarted_at: Option<String>,
     /// Whether the operator leaves the database alone.
     pub paused: bool,
+    /// When the object was made; none before it is stored.
+    pub created: Option<Timestamp>,
 }
 
 impl ValidDatabase {

@@ -111,6 +111,7 @@ pub fn validate(database: &Database) -> Result<ValidDatabase, Problems> {
         backup_schedule: spec.backup.enabled.then(|| spec.backup.schedule.clone()),
         restarted_at: database.annotations().get(super::RESTARTED_AT).cloned(),
         paused: spec.paused,
+        created: database.creation_timestamp().map(|made| made.0),
     })
 }
 

@@ -1,5 +1,7 @@
 //! What is decided of a database before its children are built, from its spec and from what is observed. Pure.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::desired::pod::shape;
@@ -82,6 +84,7 @@ pub fn decide(
         },
         (false, false) => scale(&database.name, database.instances, members, live),
     };
+    let system_identifier = known.into_iter().flatten().next();
     // Nobody else ends it if this operator is gone, or is told to leave the database alone.
     let until = told.excused_until.filter(|until| *until > now);
     let until = until.or(now.checked_add(EXCUSED).ok());
@@ -92,7 +95,11 @@ pub fn decide(
         room: volumes::room(database, observed, scale.replicas),
         excused,
         volume: stateful_set.and_then(Volume::of).unwrap_or(volume),
-        system_identifier: known.into_iter().flatten().next(),
+        retained: match system_identifier {
+            Some(_) => BTreeSet::new(),
+            None => volumes::retained(database, observed, scale.members),
+        },
+        system_identifier,
         course: match scale.course {
             Course::Done => course,
             scaling => scaling,

@@ -4,7 +4,7 @@
 //! deleted without its pods, and made anew with the larger template by the next reconcile. Its pods go on meanwhile, and the new one takes them: it has the
 //! same selector. Nothing of this is kept anywhere but in the objects themselves, so an operator may end at any point and another go on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -143,6 +143,21 @@ pub fn room(database: &ValidDatabase, observed: &Observed, replicas: i32) -> u64
     let claims = claims(&database.name, observed, replicas);
     let capacities = claims.iter().filter_map(|claim| capacity(claim));
     capacities.fold(database.storage.bytes, u64::min)
+}
+
+/// Which of so many instances have a claim from before the database: it may hold the data of an earlier one of that name.
+pub fn retained(database: &ValidDatabase, observed: &Observed, members: i32) -> BTreeSet<String> {
+    let is_older = |claim: &Arc<PersistentVolumeClaim>| {
+        let made = claim.metadata.creation_timestamp.as_ref().map(|made| made.0);
+        made.zip(database.created)
+            .is_some_and(|(made, created)| made < created)
+    };
+    let claims = claims(&database.name, observed, members);
+    let ordinals = claims.iter().filter(|claim| is_older(claim));
+    ordinals
+        .filter_map(|claim| names::ordinal(&claim.name_any()))
+        .map(|ordinal| names::pod(&database.name, ordinal))
+        .collect()
 }
 
 /// The claims that are deleted with a database, since its author says so: those of all its instances, of earlier ones too. One that somebody controls goes

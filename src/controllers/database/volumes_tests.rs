@@ -1,3 +1,4 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -125,7 +126,7 @@ fn set(observed: &mut Observed) -> &mut StatefulSet {
     Arc::make_mut(&mut observed.stateful_sets[0])
 }
 
-fn going() -> Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time> {
+fn going() -> Option<Time> {
     Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(0)))
 }
 
@@ -329,4 +330,26 @@ fn a_trimmed_claim_has_all_that_is_read() {
     );
     assert_eq!(kept["metadata"], json!({"name": "data-orders-0"}));
     assert!(is_bound(&claim) && grows(&claim) && condition(&claim).is_some());
+}
+
+#[test]
+fn instances_are_told_whose_volumes_were_there_before_the_database() {
+    let made = |claim: PersistentVolumeClaim, second: i64| {
+        let mut claim = claim;
+        claim.metadata.creation_timestamp = Some(Time(at(second)));
+        Arc::new(claim)
+    };
+    let mut database = database("orders", json!({"instances": 3}));
+    database.metadata.creation_timestamp = Some(Time(at(10)));
+    let observed = Observed {
+        claims: vec![
+            made(claim(0, "1Gi", None), 10),
+            made(claim(1, "1Gi", None), 9),
+            made(claim(2, "1Gi", None), 11),
+        ],
+        ..Observed::default()
+    };
+    let valid = valid(&database);
+    assert_eq!(retained(&valid, &observed, 3), ["orders-1".to_owned()].into());
+    assert_eq!(retained(&valid, &observed, 1), BTreeSet::new());
 }

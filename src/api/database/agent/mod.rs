@@ -89,6 +89,9 @@ pub struct Settings {
     pub maximum_lag: u64,
     /// PostgreSQL's identifier of the data, once the operator knows it. Nothing else is ever initialised or served then.
     pub system_identifier: Option<String>,
+    /// The members whose volumes were there before this Database, as long as no identifier is known: there may be data on them, so each has to say what it holds
+    /// before any data is made or led.
+    pub retained: BTreeSet<String>,
     /// Whether clients can connect over TLS.
     pub tls: bool,
     /// Whether clients have to.
@@ -193,6 +196,21 @@ pub enum State {
     Waiting,
 }
 
+/// What there is on an instance's volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Contents {
+    /// Nothing.
+    Nothing,
+    /// Something of which PostgreSQL can make nothing.
+    Broken,
+    /// Data.
+    Data,
+    /// It was not looked at yet, or cannot be read.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
 /// What an instance says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -207,6 +225,8 @@ pub struct Report {
     pub state: State,
     /// For people: what it waits for, or why it failed.
     pub message: Option<String>,
+    /// What there is on its volume.
+    pub contents: Contents,
     /// PostgreSQL's identifier of its data, also while PostgreSQL is stopped.
     pub system_identifier: Option<String>,
     /// Whether its data is that of a primary, not of a replica.
@@ -307,6 +327,9 @@ pub struct Plea {
     pub holder: String,
     /// How often the Lease had changed hands when it took it.
     pub transitions: i32,
+    /// Whether the API server answers the holder, too, and only takes no writes: then nobody else could take the Lease, and nothing would be won by its end.
+    #[serde(default)]
+    pub hears: bool,
 }
 
 /// What the operator asks of a primary: to stop in an orderly way, so that another one takes over.

@@ -95,6 +95,8 @@ pub struct Decided {
     pub room: u64,
     /// PostgreSQL's identifier of the data, once it is known.
     pub system_identifier: Option<String>,
+    /// The instances whose volumes were there before the Database, until that is known.
+    pub retained: BTreeSet<String>,
     /// What comes next to bring the instances themselves to where the spec has them.
     pub course: Course,
     /// What is not there yet, in words.

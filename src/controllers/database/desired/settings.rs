@@ -31,6 +31,7 @@ pub fn settings(database: &ValidDatabase, decided: &Decided, cluster_domain: &st
         synchronous: database.synchronous,
         maximum_lag: database.maximum_lag,
         system_identifier: decided.system_identifier.clone(),
+        retained: decided.retained.clone(),
         tls: database.tls.enabled,
         tls_required: database.tls.required,
         timing: Timing::default(),

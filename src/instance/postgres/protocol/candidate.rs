@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::follower::{foreign, is_ours};
+use super::follower::{anew, foreign, is_ours};
 use super::holder::first_quorum;
 use super::{
     Command, Data, Moment, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh,
     is_predecessor,
 };
-use crate::api::database::agent::{Lsn, Record, Report, Role};
+use crate::api::database::agent::{Contents, Lsn, Record, Report, Role};
 
 /// For so long nobody but the one that was named takes the Lease.
 pub(super) const HANDOVER: Duration = Duration::from_secs(10);
@@ -41,10 +41,6 @@ impl Protocol {
         }
     }
 
-    fn claim(&mut self, record: Record) -> Command {
-        Command::Write(Write::Claim, record)
-    }
-
     /// Nobody ever held it. The first data is made by the first instance, if nobody has any; if somebody has, its volume outlived an earlier Database of this name.
     fn begin(&mut self, seen: &Seen, situation: &Situation<'_>) -> Command {
         let answers: BTreeMap<&str, &Report> = situation
@@ -56,18 +52,24 @@ impl Protocol {
         if let Some((name, _)) = answers.iter().find(|(_, report)| report.role == Role::Primary) {
             return Command::Wait(format!("the primary {name} to take the Lease"));
         }
-        let others = situation.settings.others(situation.me);
-        let silent: Vec<&str> = others.filter(|name| !answers.contains_key(name)).collect();
-        // Where there is known to be data, whoever has it may be among those that do not answer.
-        let known = situation.settings.system_identifier.is_some();
-        if !silent.is_empty() && (known || situation.now.saturating_sub(seen.since) < GATHERING) {
+        // Where there is known to be data, whoever has it may be among those that do not answer; and what is on a volume of before the Database only it can say.
+        let settings = situation.settings;
+        let gathers = situation.now.saturating_sub(seen.since) < GATHERING;
+        let counts =
+            |name: &str| gathers || settings.system_identifier.is_some() || settings.retained.contains(name);
+        let says = |name: &str| {
+            let report = answers.get(name);
+            report.is_some_and(|report| report.contents != Contents::Unknown || report.timeline.is_some())
+        };
+        let others = settings.others(situation.me);
+        let silent: Vec<&str> = others.filter(|name| counts(name) && !says(name)).collect();
+        if !silent.is_empty() {
             return Command::Wait(format!("{} to say whether there is data", silent.join(", ")));
         }
-        let mut unsure = answers
-            .iter()
-            .filter(|(_, report)| report.timeline.is_some() && !report.led && report.received.is_none());
+        let mut unsure = answers.iter().filter(|(name, report)| {
+            report.timeline.is_some() && !report.led && report.received.is_none() && counts(name)
+        });
         if let Some((name, _)) = unsure.next()
-            && situation.now.saturating_sub(seen.since) < GATHERING
             && matches!(situation.server, Server::Running(_))
         {
             return Command::Wait(format!("{name} to say how far it is"));
@@ -83,15 +85,33 @@ impl Protocol {
                 if let Some((.., Reverse(name))) = theirs.max() {
                     return Command::Wait(format!("{name}, which has data, to take the Lease"));
                 }
-                self.begin_anew(situation)
+                self.begin_anew(&answers, situation)
             }
         }
     }
 
-    fn begin_anew(&mut self, situation: &Situation<'_>) -> Command {
+    fn begin_anew(&mut self, answers: &BTreeMap<&str, &Report>, situation: &Situation<'_>) -> Command {
         if let Some(known) = &situation.settings.system_identifier {
             return Command::Fail(format!(
                 "this database has data, with the system identifier {known}, and no volume that answers holds it; put the volumes back, or delete the Database and make it anew"
+            ));
+        }
+        // It was somebody's data. That nothing can be made of it is no reason to put other data in its place.
+        if let Data::Broken(why) = situation.data
+            && situation.settings.retained.contains(situation.me)
+        {
+            return Command::Fail(format!(
+                "the volume was there before this Database, and what is on it is of no use ({why}), nor has any other instance data; put data back, or, if it may go: {}",
+                anew(situation.me)
+            ));
+        }
+        let retained = &situation.settings.retained;
+        let mut broken = answers
+            .iter()
+            .filter(|(name, report)| retained.contains(**name) && report.contents == Contents::Broken);
+        if let Some((name, _)) = broken.next() {
+            return Command::Wait(format!(
+                "somebody to decide about the volume of {name}: it was there before this Database, and what is on it is of no use"
             ));
         }
         let first = situation
@@ -103,14 +123,18 @@ impl Protocol {
             return Command::Wait(format!("{} to make the first data", first.unwrap_or_default()));
         }
         let quorum = first_quorum(&[], situation);
-        self.claim(Record {
-            primary: situation.me.to_owned(),
-            timeline: 1,
-            members: [situation.me.to_owned()].into(),
-            asynchronous: quorum.is_none(),
-            quorums: quorum.into_iter().collect(),
-            ..Record::default()
-        })
+        self.write(
+            Write::Claim,
+            Record {
+                primary: situation.me.to_owned(),
+                timeline: 1,
+                members: [situation.me.to_owned()].into(),
+                asynchronous: quorum.is_none(),
+                quorums: quorum.into_iter().collect(),
+                ..Record::default()
+            },
+            situation,
+        )
     }
 
     /// There is data of an earlier Database, or of one whose Lease was deleted. Whoever was its primary goes on; and where that cannot be seen, whoever has
@@ -140,15 +164,19 @@ impl Protocol {
         }
         let present: Vec<&str> = theirs.iter().map(|(.., Reverse(name))| *name).collect();
         let quorum = first_quorum(&present, situation);
-        self.claim(Record {
-            primary: situation.me.to_owned(),
-            system_identifier: Some(stored.system_identifier.clone()),
-            timeline: timeline + u32::from(!led),
-            members: [situation.me.to_owned()].into(),
-            asynchronous: quorum.is_none(),
-            quorums: quorum.into_iter().collect(),
-            ..Record::default()
-        })
+        self.write(
+            Write::Claim,
+            Record {
+                primary: situation.me.to_owned(),
+                system_identifier: Some(stored.system_identifier.clone()),
+                timeline: timeline + u32::from(!led),
+                members: [situation.me.to_owned()].into(),
+                asynchronous: quorum.is_none(),
+                quorums: quorum.into_iter().collect(),
+                ..Record::default()
+            },
+            situation,
+        )
     }
 
     /// Somebody held it, and does not any more.
@@ -186,12 +214,18 @@ impl Protocol {
             (Server::Stopped, Data::Present(stored)) if !is_ours(stored, record) => {
                 Command::Fail(foreign(stored, record, situation.me))
             }
-            (Server::Stopped, Data::Present(_)) | (Server::Running(_), _) => self.claim(Record {
-                handover: None,
-                ..record.clone()
-            }),
+            (Server::Stopped, Data::Present(_)) | (Server::Running(_), _) => self.write(
+                Write::Claim,
+                Record {
+                    handover: None,
+                    ..record.clone()
+                },
+                situation,
+            ),
             (Server::Stopped, Data::Unreadable(why)) => Command::Fail(why.clone()),
-            (Server::Stopped, _) if record.system_identifier.is_none() => self.claim(record.clone()),
+            (Server::Stopped, _) if record.system_identifier.is_none() => {
+                self.write(Write::Claim, record.clone(), situation)
+            }
             (Server::Stopped, _) => Command::Wait(
                 "another instance to take over: the data of the last primary is gone".to_owned(),
             ),
@@ -246,15 +280,19 @@ impl Protocol {
         quorums.extend(quorum);
         let missing = (record.asynchronous && record.flushed > running.received)
             .then_some((running.received, record.flushed));
-        self.claim(Record {
-            missing,
-            primary: situation.me.to_owned(),
-            timeline: record.timeline.max(running.timeline) + 1,
-            asynchronous,
-            quorums,
-            handover: None,
-            ..record.clone()
-        })
+        self.write(
+            Write::Claim,
+            Record {
+                missing,
+                primary: situation.me.to_owned(),
+                timeline: record.timeline.max(running.timeline) + 1,
+                asynchronous,
+                quorums,
+                handover: None,
+                ..record.clone()
+            },
+            situation,
+        )
     }
 
     /// Whether it is known how far the data goes, and not only how much of it was applied.

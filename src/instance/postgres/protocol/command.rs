@@ -1,5 +1,7 @@
 //! What an instance may be told to do, and what of it takes long.
 
+use std::collections::BTreeSet;
+
 use crate::api::database::agent::{Quorum, Record};
 
 /// What takes long.
@@ -28,8 +30,8 @@ pub enum Command {
     Fail(String),
     /// Write the Lease.
     Write(Write, Record),
-    /// Ask every other member to promise.
-    Plead,
+    /// Ask these to promise: every other instance that may lead.
+    Plead(Pleading),
     /// Make the first data.
     Initialise,
     /// Copy the data of the instance of this name. What there was is put aside until the copy streams.
@@ -50,6 +52,15 @@ pub enum Command {
     Stop(How),
     /// Nothing is left to do: end.
     Exit,
+}
+
+/// Whom a holder asks that cannot renew the Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pleading {
+    /// By their names.
+    pub others: BTreeSet<String>,
+    /// Whether the API server answers the holder, and only takes no writes.
+    pub hears: bool,
 }
 
 /// Why the Lease is written.

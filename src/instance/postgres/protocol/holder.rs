@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::candidate::HANDOVER;
 use super::{
-    Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
-    is_fresh, retry,
+    Command, Data, How, Leaving, Moment, Passing, Pleading, Protocol, Running, Server, Situation, Tenure,
+    Work, Write, hears, is_fresh, retry,
 };
 use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous};
 
@@ -59,7 +59,7 @@ impl Protocol {
         if !self.has_given_up(situation.now) {
             if situation.now >= tenure.tried + retry(situation.settings) && !situation.writing {
                 let due = self.kept_up(&record, situation);
-                return self.write(Write::Renew, due, situation.now);
+                return self.write(Write::Renew, due, situation);
             }
             if let Some(command) = self.plead(tenure, &record, situation) {
                 return command;
@@ -133,7 +133,7 @@ impl Protocol {
         }
         let kept = self.kept_up(record, situation);
         if is_news(record, &kept) && !situation.writing {
-            return self.write(Write::Renew, kept, situation.now);
+            return self.write(Write::Renew, kept, situation);
         }
         if let Some(wanted) = self.due(record, running, situation) {
             return Command::Synchronise(wanted);
@@ -205,17 +205,21 @@ impl Protocol {
         if situation.writing {
             return Command::Wait("the write of the Lease that is under way".to_owned());
         }
-        self.write(Write::Release, record, situation.now)
+        self.write(Write::Release, record, situation)
     }
 
-    /// Has the others promise once renewals fail.
+    /// Has the others promise once renewals fail. Nothing is won by that once PostgreSQL has ended for good here.
     fn plead(&mut self, tenure: Tenure, record: &Record, situation: &Situation<'_>) -> Option<Command> {
         let now = situation.now;
-        if now < tenure.renewed + retry(situation.settings) * 2 {
+        let exits = self.leaving.as_ref().is_some_and(|leaving| leaving.exit);
+        let has_ended = exits && matches!(situation.server, Server::Stopped);
+        if has_ended || now < tenure.renewed + retry(situation.settings) * 2 {
             return None;
         }
-        let alone = record.others(situation.me).next().is_none();
-        if alone {
+        // A renewal that was not answered may have taken effect, and whom it names may lead.
+        let mut others = self.named.clone();
+        others.extend(record.others(situation.me).map(str::to_owned));
+        if others.is_empty() {
             self.confirmed(now, situation.settings);
             return None;
         }
@@ -227,7 +231,9 @@ impl Protocol {
             pleaded: now,
             ..tenure
         });
-        Some(Command::Plead)
+        // Renewals have failed for longer than that, and what is read is read as often as the Lease is renewed.
+        let hears = hears(situation, retry(situation.settings));
+        Some(Command::Plead(Pleading { others, hears }))
     }
 
     /// Whether PostgreSQL, or its disk, hangs: a primary that committed nothing for too long, or a promotion that does not end.
@@ -326,13 +332,15 @@ impl Protocol {
             flushed: running.received,
             ..Record::default()
         };
-        self.write(Write::Claim, record, situation.now)
+        self.write(Write::Claim, record, situation)
     }
 
-    pub(super) fn write(&mut self, why: Write, record: Record, now: Moment) -> Command {
+    pub(super) fn write(&mut self, why: Write, record: Record, situation: &Situation<'_>) -> Command {
         if let Some(tenure) = &mut self.tenure {
-            tenure.tried = now;
+            tenure.tried = situation.now;
         }
+        self.written = record.others(situation.me).map(str::to_owned).collect();
+        self.named.extend(self.written.iter().cloned());
         Command::Write(why, record)
     }
 }

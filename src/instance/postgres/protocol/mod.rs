@@ -8,7 +8,8 @@
 //! * Whoever takes the Lease has every commit that was acknowledged under a quorum. What commits wait for is in the Lease before they do ([`Record::quorums`]),
 //!   and a candidate sees so many of those replicas, all of them no further than itself, that one must have it.
 //! * Where commits waited for nobody, a candidate is at most the agreed number of bytes behind what the last holder had flushed.
-//! * A holder that cannot renew goes on only if every other member promises not to take the Lease, since it cannot reach the API server either.
+//! * A holder that cannot renew goes on only if every other member promises not to take the Lease: since it cannot reach the API server either, or since that
+//!   takes no writes from the holder, to whom it answers, and so from nobody.
 //!
 //! # How it is told
 //!
@@ -26,10 +27,10 @@ mod quorum;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-pub use command::{Command, How, Work, Write};
+pub use command::{Command, How, Pleading, Work, Write};
 pub use facts::{Data, Running, Server, Stored};
 pub use follower::anew;
 
@@ -133,6 +134,9 @@ pub struct Protocol {
     away: BTreeMap<String, Moment>,
     /// What the Lease said last while it was held.
     said: Option<Record>,
+    /// The others whom the last write of the Lease names as those who may lead, and whom any does that may have taken effect.
+    written: BTreeSet<String>,
+    named: BTreeSet<String>,
     /// Since when PostgreSQL has had commits wait for what it has them wait for now, and how far it had flushed then.
     applied: Option<quorum::Applied>,
     /// Somebody asked for the end, or for another primary.
@@ -224,12 +228,15 @@ impl Protocol {
         });
         tenure.until = tenure.until.max(until);
         tenure.renewed = tenure.renewed.max(sent);
+        // It was written over whatever came before it, so no earlier write takes effect any more.
+        self.named.clone_from(&self.written);
     }
 
     /// The Lease was given back.
     pub fn released(&mut self) {
         self.tenure = None;
         self.free = None;
+        self.named.clear();
         (self.applied, self.said) = (None, None);
         // Whoever only wanted another primary is a replica like any other from here on.
         self.leaving.take_if(|leaving| !leaving.exit);
@@ -331,8 +338,7 @@ impl Protocol {
                 seen.holder
             ));
         }
-        let silent = situation.api.map(|api| situation.now.saturating_sub(api));
-        if silent.is_some_and(|silent| silent < retry(situation.settings) * 2) {
+        if !plea.hears && hears(situation, retry(situation.settings) * 2) {
             return Err("the API server answers here".to_owned());
         }
         if self.tenure.is_some() || situation.writing {
@@ -478,6 +484,12 @@ pub fn is_full(words: &str) -> bool {
 fn is_of_another_history(words: &str) -> bool {
     words.contains("is not a child of this server's history")
         || words.contains("does not contain minimum recovery point")
+}
+
+/// Whether the API server has answered this instance within this time.
+fn hears(situation: &Situation<'_>, within: Duration) -> bool {
+    let silent = situation.api.map(|api| situation.now.saturating_sub(api));
+    silent.is_some_and(|silent| silent < within)
 }
 
 fn is_fresh(peer: &Peer, now: Moment) -> bool {

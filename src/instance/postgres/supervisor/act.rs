@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::super::certificates;
 use super::super::floors::Floors;
 use super::super::lease::{Kind, Written, view};
-use super::super::protocol::{Command, Data, How, Server, Work, Write};
+use super::super::protocol::{Command, Data, How, Pleading, Server, Work, Write};
 use super::super::server::Request;
 use super::super::sql::Local;
 use super::super::volume::Volume;
@@ -179,7 +179,7 @@ impl Supervisor {
     }
 
     pub(super) fn carry_out(&mut self, command: Command) {
-        let routine = matches!(command, Command::Write(Write::Renew, _) | Command::Plead);
+        let routine = matches!(command, Command::Write(Write::Renew, _) | Command::Plead(_));
         if !routine && command != self.said {
             tracing::info!("{}", told(&command));
             self.said = command.clone();
@@ -187,7 +187,7 @@ impl Supervisor {
         match command {
             Command::Wait(_) | Command::Fail(_) => {}
             Command::Write(why, record) => self.write(why, record),
-            Command::Plead => self.plead(),
+            Command::Plead(pleading) => self.plead(pleading),
             Command::Initialise => self.make(Work::Initialising, None),
             Command::Join(from) => self.make(Work::Joining, Some(from)),
             Command::Rewind(from) => self.make(Work::Rewinding, Some(from)),
@@ -249,22 +249,27 @@ impl Supervisor {
         self.writing = Some(write.boxed());
     }
 
-    fn plead(&mut self) {
-        let Some(view) = self.seen.borrow().lease.as_ref().map(view) else {
+    fn plead(&mut self, Pleading { others, hears }: Pleading) {
+        let Some(transitions) = self
+            .seen
+            .borrow()
+            .lease
+            .as_ref()
+            .map(|seen| view(seen).transitions)
+        else {
             return;
         };
-        let record = view.record.unwrap_or_default();
-        let others: Vec<&str> = record.others(&self.options.name).collect();
         let known = &self.mounted.settings.members;
         let members: Vec<Member> = known
             .iter()
-            .filter(|member| others.contains(&member.name.as_str()))
+            .filter(|member| others.contains(&member.name))
             .cloned()
             .collect();
         let all = members.len() == others.len();
         let plea = Plea {
             holder: self.identity.to_string(),
-            transitions: view.transitions,
+            transitions,
+            hears,
         };
         let (peers, sent) = (self.peers.clone(), Instant::now());
         let ask = async move {

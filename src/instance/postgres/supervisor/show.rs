@@ -12,7 +12,7 @@ use super::super::server::{Shown, milliseconds};
 use super::super::sql::Configuration;
 use super::senses::{Labels, READ};
 use super::{Supervisor, report_of};
-use crate::api::database::agent::{Report, Role, State};
+use crate::api::database::agent::{Contents, Report, Role, State};
 use crate::instance::postgres::identity::Identity;
 
 /// A primary is ready while a write of its own was answered so long ago at most.
@@ -109,6 +109,7 @@ impl Supervisor {
         let ms = |at: Instant| milliseconds(now.saturating_duration_since(at));
         let mut report = Report {
             role,
+            contents: self.contents(),
             state: self.state(role, server),
             message: self.message(server),
             api_ms: self.api.map(ms),
@@ -147,6 +148,17 @@ impl Supervisor {
             self.report_content(&mut report);
         }
         report
+    }
+
+    /// What there is on the volume. While it is being made it is looked at no more, and is nothing that anybody could go by.
+    fn contents(&self) -> Contents {
+        match (&self.data, self.work.as_ref().map(|(work, _)| *work)) {
+            (_, Some(Work::Initialising | Work::Joining | Work::Rewinding)) => Contents::Broken,
+            (Data::Empty, _) => Contents::Nothing,
+            (Data::Broken(_), _) => Contents::Broken,
+            (Data::Present(_), _) => Contents::Data,
+            (Data::Unreadable(_), _) => Contents::Unknown,
+        }
     }
 
     /// What PostgreSQL goes by, if it said so since it was started, and since it was last told to read its files.

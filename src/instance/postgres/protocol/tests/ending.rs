@@ -8,7 +8,7 @@ use super::super::{
     Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
 };
 use super::secs;
-use crate::api::database::agent::{Record, Report, Role, Settings};
+use crate::api::database::agent::{Plea, Record, Report, Role, Settings};
 
 /// The instance a-0, which sees a Lease that names a primary.
 struct Instance {
@@ -44,6 +44,10 @@ impl Instance {
     }
 
     fn step(&mut self) -> Command {
+        self.ask(Protocol::step)
+    }
+
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut Protocol, &Situation<'_>) -> T) -> T {
         let now = secs(100);
         let record = Record {
             primary: self.primary.to_owned(),
@@ -78,8 +82,23 @@ impl Instance {
             pleading: false,
             work: self.work,
         };
-        self.protocol.step(&situation)
+        ask(&mut self.protocol, &situation)
     }
+}
+
+/// etcd is full, for instance: whoever took over could not say so either.
+#[rstest]
+#[case::nothing(false)]
+#[case::writes_alone(true)]
+fn a_holder_is_left_alone_by_whom_the_api_server_answers_if_that_takes_no_writes(#[case] hears: bool) {
+    let mut peer = Instance::new("v-1", "a-1");
+    let plea = Plea {
+        holder: "v-1".to_owned(),
+        transitions: 0,
+        hears,
+    };
+    let promised = peer.ask(|protocol, situation| protocol.promise(&plea, situation));
+    assert_eq!(promised.is_ok(), hears, "{promised:?}");
 }
 
 #[test]

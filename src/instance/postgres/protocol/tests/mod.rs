@@ -1,5 +1,6 @@
 //! The protocol in a world in memory, under whatever can happen to it.
 
+mod beginning;
 mod ending;
 mod primary;
 mod replica;

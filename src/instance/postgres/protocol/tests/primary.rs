@@ -177,6 +177,44 @@ fn a_primary_without_the_lease_is_stopped_at_once() {
     );
 }
 
+#[test]
+fn whom_a_renewal_names_that_nobody_answered_has_to_promise_too() {
+    let mut primary = Primary::new(&[]);
+    primary.settings.synchronous = Synchronous::Preferred;
+    primary.record.members = ["a-0".to_owned()].into();
+    (primary.record.quorums, primary.running.quorum) = (Vec::new(), None);
+    let mut protocol = std::mem::take(&mut primary.protocol);
+    primary.now += secs(1);
+    let command = primary.step_of(&mut protocol, &["a-1"], false);
+    let Command::Write(Write::Renew, record) = command else {
+        panic!("{command:?}");
+    };
+    assert!(record.members.contains("a-1"));
+    // The Lease, as it was seen last, names nobody else.
+    primary.now += secs(2);
+    let command = primary.step_of(&mut protocol, &["a-1"], true);
+    let Command::Plead(pleading) = command else {
+        panic!("it takes itself for the only one: {command:?}");
+    };
+    assert_eq!(pleading.others, ["a-1".to_owned()].into());
+}
+
+#[test]
+fn who_has_stopped_for_good_does_not_wait_for_the_api_server() {
+    let mut primary = Primary::new(&[]);
+    primary.record.members = ["a-0".to_owned()].into();
+    (primary.record.quorums, primary.running.quorum) = (Vec::new(), None);
+    let mut protocol = std::mem::take(&mut primary.protocol);
+    protocol.asked_to_stop(false);
+    primary.stopped = true;
+    let mut last = Command::Wait(String::new());
+    for _ in 0..6 {
+        primary.now += secs(1);
+        last = primary.step_of(&mut protocol, &[], true);
+    }
+    assert_eq!(last, Command::Exit);
+}
+
 /// What commits wait for has been the same for long, and its first write is still to come.
 #[test]
 fn a_primary_that_was_started_again_is_not_taken_for_one_that_hangs() {

@@ -1,8 +1,10 @@
 //! How instances live: what they see, what they do, and what comes of it.
 
-use super::super::super::{Command, Data, How, Peer, Protocol, Server, Situation, Stored, Work, Write};
+use super::super::super::{
+    Command, Data, How, Peer, Pleading, Protocol, Server, Situation, Stored, Work, Write,
+};
 use super::{Answer, Pending, TICK, Volume, World};
-use crate::api::database::agent::{Lsn, Plea, Record, Report, State};
+use crate::api::database::agent::{Contents, Lsn, Plea, Record, Report, State};
 use crate::instance::postgres::floors::Floors;
 
 impl World {
@@ -149,6 +151,12 @@ impl World {
             api_ms: instance.api.map(|api| (now - api).as_millis() as u64),
             ..Report::default()
         };
+        report.contents = match &instance.volume.data {
+            Data::Empty => Contents::Nothing,
+            Data::Broken(_) => Contents::Broken,
+            Data::Present(_) => Contents::Data,
+            Data::Unreadable(_) => Contents::Unknown,
+        };
         if let Data::Present(stored) = &instance.volume.data {
             report.system_identifier = Some(stored.system_identifier.clone());
             report.timeline = Some(stored.timeline);
@@ -245,7 +253,7 @@ impl World {
         let work = match &command {
             Command::Wait(_) | Command::Fail(_) => return,
             Command::Write(why, record) => return self.write(index, *why, record.clone()),
-            Command::Plead => return self.plead(index),
+            Command::Plead(pleading) => return self.plead(index, pleading),
             Command::Exit => {
                 let back = self.now + self.chance.millis(300, 3000);
                 self.instances[index].die();
@@ -336,16 +344,15 @@ impl World {
         self.instances[index].lease = Some(Pending { at, what });
     }
 
-    pub(super) fn plead(&mut self, index: usize) {
+    pub(super) fn plead(&mut self, index: usize, pleading: &Pleading) {
         let (seen, _) = self.instances[index].seen.clone().unwrap();
         let plea = Plea {
             holder: self.instances[index].identity(),
             transitions: seen.transitions,
+            hears: pleading.hears,
         };
         let mut granted = true;
-        let record = seen.record.unwrap();
-        let name = self.instances[index].name.clone();
-        for member in record.others(&name) {
+        for member in &pleading.others {
             let other = self.index(member);
             granted &= self.reaches(index, other)
                 && self
