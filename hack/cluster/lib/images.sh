@@ -16,15 +16,34 @@ image_archive() {
   printf '%s/images/%s-%s.tar\n' "$CACHE" "$name" "$key"
 }
 
-image_names() { (cd "$HERE/images" && printf '%s\n' *); }
+# Those that every cluster has; an image with a file `on-demand`, which says why, is made for whoever asks for it alone.
+image_names() {
+  local folder
+  for folder in "$HERE/images"/*; do
+    [[ -e $folder/on-demand ]] || basename "$folder"
+  done
+}
 
-images() {
+# shellcheck disable=SC2046 # names of ours, without spaces
+images() { make_images $(image_names); }
+
+# image NAME: to the registry of the running cluster, made if it is not there yet.
+image() {
+  (($# == 1)) || die "usage: cluster image NAME, for example: cluster image postgres-18"
+  [[ -d $HERE/images/$1 ]] || die "there is no image '$1'; there are: $(cd "$HERE/images" && echo *)"
+  need_running
+  make_images "$1"
+  push "$(image_archive "$1")" "$REGISTRY/$1:latest"
+}
+
+# make_images NAME...: the archives of those that have none yet.
+make_images() {
   programs
   mkdir -p "$CACHE/images"
   exec 8>"$CACHE/images/.lock"
   flock 8
   local name archive
-  for name in $(image_names); do
+  for name; do
     archive=$(image_archive "$name")
     [[ -e $archive ]] || stage "image $name" build_base_image "$name" "$archive"
   done
