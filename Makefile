@@ -54,9 +54,9 @@ help: ## List the targets
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	$(call require,cargo,install Rust 1.95 or newer)
 	$(call require,cc,apt-get install gcc)
-	@hack/stage "format"       cargo fmt --check
-	@hack/stage "clippy"       cargo clippy --quiet --all-targets -- -D warnings
-	@hack/stage "pure tests"   cargo test --quiet --no-fail-fast --lib --bins --example greeter $(call flags,$(PURE_FILES))
+	@hack/stage "format"       cargo fmt --all --check
+	@hack/stage "clippy"       cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@hack/stage "pure tests"   cargo test --quiet --no-fail-fast --workspace --lib --bins $(call flags,$(PURE_FILES))
 # The local cluster's own tests run before end to end, never beside it: two busy clusters would slow each other down
 test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
@@ -77,7 +77,7 @@ mutants: ## Seed known bugs one by one and see which the tests catch: NAMES=...
 deny: ## Judge the dependencies: licences, sources, banned crates
 	@hack/deny
 fmt: ## Format the code
-	cargo fmt
+	cargo fmt --all
 manifests generate: ## Write crds/ and config/ from the types
 	$(ROADSTEAD) generate
 build: ## Build the binary for this machine, and print where it is
@@ -121,7 +121,7 @@ catalog-push: ## Push it: CATALOG_IMG=...
 ##@ The sample operator, examples/greeter
 .PHONY: greeter greeter-build greeter-push
 greeter: ## Write its crds/, its bundle/ and its package in catalog/
-	cargo run --quiet --example greeter -- generate
+	cargo run --quiet --package roadstead-greeter -- generate
 	$(ROADSTEAD) bundle generate --input examples/greeter/crds --input examples/greeter/manifests --output examples/greeter/bundle --image $(GREETER_IMG)
 	$(ROADSTEAD) catalog generate --bundle examples/greeter/bundle --bundle-image $(GREETER_BUNDLE_IMG)
 greeter-build: ## Build its two images: GREETER_IMG=... GREETER_BUNDLE_IMG=...

@@ -10,7 +10,7 @@
 
 #[path = "support/apiserver.rs"]
 mod apiserver;
-#[path = "../examples/greeter/operator/mod.rs"]
+#[path = "../examples/greeter/src/operator/mod.rs"]
 mod operator;
 #[path = "support/running.rs"]
 #[allow(dead_code, reason = "each binary uses what it needs of this")]

@@ -18,7 +18,7 @@ mod found;
 mod life;
 #[path = "support/mutator.rs"]
 mod mutator;
-#[path = "../examples/greeter/operator/mod.rs"]
+#[path = "../examples/greeter/src/operator/mod.rs"]
 mod operator;
 #[path = "support/people.rs"]
 mod people;

@@ -1,6 +1,6 @@
 //! The decisions as tables, and what is written down beside the code: crds/ and README.md.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -207,7 +207,7 @@ proptest! {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/greeter")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn crds_are_what_the_types_say() {
     let differences = crate::crds().unwrap().differences(&folder()).unwrap();
     assert!(
         differences.is_empty(),
-        "{differences:?}\nrun cargo run --example greeter -- generate"
+        "{differences:?}\nrun cargo run -p roadstead-greeter -- generate"
     );
 }
 
@@ -224,11 +224,11 @@ fn crds_are_what_the_types_say() {
 fn the_tutorial_shows_the_code_as_it_is() {
     let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
     let rust = [
-        "main.rs",
-        "operator/api.rs",
-        "operator/mod.rs",
-        "operator/decide.rs",
-        "operator/reconcile.rs",
+        "src/main.rs",
+        "src/operator/api.rs",
+        "src/operator/mod.rs",
+        "src/operator/decide.rs",
+        "src/operator/reconcile.rs",
     ];
     let yaml = [
         "manifests/samples.yaml",
