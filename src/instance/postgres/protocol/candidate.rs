@@ -237,7 +237,7 @@ impl Protocol {
     fn compete(&mut self, record: &Record, named: bool, situation: &Situation<'_>) -> Command {
         let running = match situation.server {
             Server::Running(running) if !running.primary => running,
-            _ => return self.idle(record, situation, "its own data to be of use".to_owned()),
+            _ => return self.idle(record, situation, no_use(record, situation)),
         };
         if record
             .system_identifier
@@ -329,6 +329,19 @@ impl Protocol {
             }
             _ => Command::Wait(wait),
         }
+    }
+}
+
+/// For people: what this instance waits for, whose data is not a replica's that runs.
+fn no_use(record: &Record, situation: &Situation<'_>) -> String {
+    match situation.data {
+        // It was a primary, and may have what nobody else has; but so may whoever took the Lease after it.
+        Data::Present(stored) if !stored.standby && matches!(situation.server, Server::Stopped) => format!(
+            "{}, which took the Lease after it, or a replica that has all the data; if that is gone for good, kubectl delete lease {} has whoever \
+             has the most go on without it",
+            record.primary, situation.settings.database
+        ),
+        _ => "its own data to be of use".to_owned(),
     }
 }
 

@@ -227,3 +227,21 @@ fn a_replica_that_streams_and_is_asked_to_stop_stops_in_order() {
     replica.protocol.asked_to_stop(false);
     assert_eq!(replica.step(), Command::Stop(How::Fast));
 }
+
+/// Whoever took the Lease may have led, or may have died before it did: only a person knows that it does not come back.
+#[test]
+fn a_former_primary_whose_successor_is_gone_says_what_helps() {
+    let mut former = Instance::new("", "a-1");
+    former.settings.database = "a".to_owned();
+    former.data = Data::Present(Stored {
+        system_identifier: "1".to_owned(),
+        ..Stored::default()
+    });
+    let Command::Wait(what) = former.step() else {
+        panic!("it leads");
+    };
+    assert!(
+        what.starts_with("a-1, which") && what.contains("kubectl delete lease a"),
+        "{what}"
+    );
+}
