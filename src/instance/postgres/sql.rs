@@ -20,7 +20,8 @@ const CHANGE: Duration = Duration::from_secs(60);
 /// How long a checkpoint may take.
 const CHECKPOINT: Duration = Duration::from_secs(10 * 60);
 
-/// One row on itself. A replica asks for more, and then has received something by its own account, only once it has applied all that it had. Its timeline is that of what it receives, or the latest of which it has ever received a segment: the control file may lag
+/// One row on itself. A replica asks for more, and then has received something by its own account, only once it has applied all that it had; with nobody to ask,
+/// it waits until it looks for more again. That it applies nothing for a while shows nothing: a reader may hold it up, or its disk. Its timeline is that of what it receives, or the latest of which it has ever received a segment: the control file may lag
 /// behind that, and who is on a later timeline has more than who is not.
 const SELF: &str = "SELECT r, \
     (SELECT system_identifier FROM pg_control_system()), \
@@ -35,7 +36,8 @@ const SELF: &str = "SELECT r, \
     current_setting('synchronous_standby_names'), \
     (SELECT timeline_id FROM pg_control_checkpoint()), \
     (SELECT redo_lsn FROM pg_control_checkpoint()), \
-    r AND pg_last_wal_receive_lsn() IS NULL \
+    r AND pg_last_wal_receive_lsn() IS NULL AND NOT EXISTS \
+        (SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'RecoveryRetrieveRetryInterval') \
     FROM pg_is_in_recovery() AS r";
 /// A row for each that streams from it.
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \

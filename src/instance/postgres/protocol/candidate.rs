@@ -7,8 +7,7 @@ use std::time::Duration;
 use super::follower::{anew, foreign, is_ours};
 use super::holder::first_quorum;
 use super::{
-    Command, Data, Moment, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh,
-    is_predecessor,
+    Command, Data, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh, is_predecessor,
 };
 use crate::api::database::agent::{Contents, Lsn, Record, Report, Role};
 
@@ -16,8 +15,6 @@ use crate::api::database::agent::{Contents, Lsn, Record, Report, Role};
 pub(super) const HANDOVER: Duration = Duration::from_secs(10);
 /// Somebody who is as far and comes first by name has so long before the next one tries.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A replica that was told to follow nobody does not say when it has applied all that it has. One that applies nothing for so long has.
-const STILL: Duration = Duration::from_secs(2);
 /// For so long instances that do not answer are waited for before the very first data is made.
 const GATHERING: Duration = Duration::from_secs(30);
 
@@ -151,7 +148,7 @@ impl Protocol {
         }
         // What is on the volume was looked at before PostgreSQL was started, and tells of a replica only how far it goes at least.
         let (timeline, led, end) = match situation.server {
-            Server::Running(running) if self.knows_its_end(running, situation.now) => {
+            Server::Running(running) if !running.replaying => {
                 (running.timeline, running.primary, running.received)
             }
             Server::Stopped if stored.standby => return Command::Follow(None),
@@ -252,7 +249,7 @@ impl Protocol {
         if self.free.is_none_or(|free| situation.looked < free) {
             return Command::Wait("PostgreSQL to say how far it is".to_owned());
         }
-        if !self.knows_its_end(running, situation.now) {
+        if running.replaying {
             return Command::Wait("PostgreSQL to apply what it has".to_owned());
         }
         let able = self.able(record, situation);
@@ -293,11 +290,6 @@ impl Protocol {
             },
             situation,
         )
-    }
-
-    /// Whether it is known how far the data goes, and not only how much of it was applied.
-    pub fn knows_its_end(&self, running: &Running, now: Moment) -> bool {
-        !running.replaying || self.still(now) > STILL
     }
 
     /// The others that could take it, and how far they are: only what was so since the Lease is free, as before they may have received more.

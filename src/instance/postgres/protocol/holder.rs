@@ -11,7 +11,7 @@ use super::{
 use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous};
 
 /// A primary that commits nothing for so long hangs: it is killed, and another takes over.
-const HUNG: Duration = Duration::from_secs(10);
+pub const HUNG: Duration = Duration::from_secs(10);
 /// What is stopped in order, or cannot be killed since its disk hangs, has so much longer.
 const STOP: Duration = Duration::from_secs(20);
 /// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.

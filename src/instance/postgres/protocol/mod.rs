@@ -33,6 +33,7 @@ use std::time::Duration;
 pub use command::{Command, How, Pleading, Work, Write};
 pub use facts::{Data, Running, Server, Stored};
 pub use follower::anew;
+pub use holder::HUNG;
 
 use crate::api::database::agent::{Lsn, Plea, Record, Report, Role, Settings};
 

@@ -81,7 +81,7 @@ impl Supervisor {
             Event::Pleaded(_, false) => {}
             Event::Prepared(Ok(())) => {
                 tracing::info!("the owner, its database and what instances need are there");
-                self.written_from = self.written_from.or_else(|| Some(Instant::now()));
+                self.furnished = self.furnished.or_else(|| Some(Instant::now()));
             }
             Event::Prepared(Err(error)) => {
                 tracing::warn!(%error, "cannot make what every primary has");
@@ -412,7 +412,7 @@ impl Supervisor {
     }
 
     fn unprepare(&mut self) {
-        (self.prepared, self.preparing, self.written_from) = (None, None, None);
+        (self.prepared, self.preparing, self.furnished) = (None, None, None);
     }
 
     pub(super) fn member(&self, name: &str) -> Option<&Member> {

@@ -309,8 +309,8 @@ struct Supervisor {
     prepared: Option<String>,
     /// It was a replica before, and is the primary since then.
     promoted: Option<Instant>,
-    /// Since when it writes on its own.
-    written_from: Option<Instant>,
+    /// Since when the owner, its database and what instances need are there.
+    furnished: Option<Instant>,
     /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
     stopped: Option<Timestamp>,
     /// The first write since then.
@@ -416,7 +416,7 @@ impl Supervisor {
             aside: true,
             prepared: None,
             promoted: None,
-            written_from: None,
+            furnished: None,
             stopped: None,
             resuming: None,
             pause: None,

@@ -29,6 +29,8 @@ const CONFIGURATION: Duration = Duration::from_secs(5);
 pub(super) const READ: Duration = Duration::from_millis(500);
 /// Between two writes of a primary's own.
 const BEAT: Duration = Duration::from_secs(1);
+/// The SQLSTATE of a table that is not there.
+const UNDEFINED_TABLE: &str = "42P01";
 /// Between two attempts to label pods, and, once they are labelled, between two looks at whether they still are.
 const LABEL: Duration = Duration::from_secs(1);
 const LABELLED: Duration = Duration::from_secs(30);
@@ -177,8 +179,9 @@ pub(super) async fn beat(options: Options, mut leads: watch::Receiver<bool>, tol
             continue;
         }
         ticks.tick().await;
+        let beat = canary.beat().await;
         let now = Instant::now();
-        match canary.beat().await {
+        match beat {
             Beat::Committed => told.send_modify(|beats| {
                 *beats = Beats {
                     committed: Some(now),
@@ -186,7 +189,10 @@ pub(super) async fn beat(options: Options, mut leads: watch::Receiver<bool>, tol
                 }
             }),
             Beat::Answered { code, message } => {
-                tracing::warn!(code, message, "a write of our own was refused");
+                // A primary that begins makes what it writes to only now.
+                if code != UNDEFINED_TABLE {
+                    tracing::warn!(code, message, "a write of our own was refused");
+                }
                 told.send_modify(|beats| beats.alive = Some(now));
             }
             Beat::Silent(reason) => tracing::warn!(reason, "a write of our own was not answered"),

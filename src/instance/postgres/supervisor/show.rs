@@ -32,8 +32,7 @@ impl Supervisor {
         }
         let mut report = self.report(role, &server, configuration.as_ref(), now);
         if let Server::Running(running) = &server {
-            let knows = self.with(|protocol, situation| protocol.knows_its_end(running, situation.now));
-            report.received.take_if(|_| !knows);
+            report.received.take_if(|_| running.replaying);
             report.looked_ms = looked.map(|looked| milliseconds(now.saturating_duration_since(looked)));
         }
         let ready = self.readiness(role, &server, now);
@@ -41,9 +40,8 @@ impl Supervisor {
         let others = others.map(str::to_owned).collect();
         let holds = self.protocol.leads(now.saturating_duration_since(self.began));
         set(&self.labels, Labels { role, holds, others });
-        let leads = role == Role::Primary && self.written_from.is_some();
-        set(&self.leads, leads);
-        self.tell_content(leads);
+        set(&self.leads, role == Role::Primary);
+        self.tell_content(role == Role::Primary && self.furnished.is_some());
         self.keep_watch(&server, now);
         self.shown.send_replace(Shown {
             report,
@@ -234,13 +232,15 @@ impl Supervisor {
     pub(super) fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {
         match (role, server) {
             (Role::Primary, _) => {
-                // One that was promoted takes writes at once, and has what clients need from the primary before. It writes on its own only after a checkpoint,
+                // One that was promoted takes writes at once, and has what clients need from the primary before. What else it needs is made after a checkpoint,
                 // which may take minutes. The very first has nothing for clients until then.
-                if self.promoted.is_none() && self.written_from.is_none() {
+                if self.promoted.is_none() && self.furnished.is_none() {
                     return Err("the primary is being prepared".to_owned());
                 }
                 let recent = |alive: Instant| now.saturating_duration_since(alive) < ALIVE;
-                if self.canary().is_some_and(recent) {
+                // Its first write of its own takes a moment.
+                let last = self.canary().max(self.promoted).max(self.furnished);
+                if last.is_some_and(recent) {
                     Ok(())
                 } else {
                     Err("PostgreSQL answers no write".to_owned())

@@ -43,12 +43,9 @@ impl Supervisor {
         outcome
     }
 
-    /// When a primary last showed that it is alive. Until it has what it writes to, an answer has to do.
+    /// When a primary last showed that it is alive. As long as it lacks what it writes to, that it says so is a sign.
     pub(super) fn canary(&self) -> Option<Instant> {
-        match self.written_from {
-            Some(from) => self.beats.borrow().alive.max(Some(from)),
-            None => self.observed.borrow().running.as_ref().map(|(_, asked)| *asked),
-        }
+        self.beats.borrow().alive
     }
 
     /// What PostgreSQL is doing, and when it last said so.

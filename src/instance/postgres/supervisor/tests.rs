@@ -231,9 +231,14 @@ async fn a_promoted_primary_is_ready_before_its_checkpoint_and_the_very_first_on
     supervisor.take(Event::Worked(Done::Promoted(Ok(()))));
     assert!(ready(supervisor, later(4)));
     assert!(!ready(supervisor, later(6)), "it answers nothing");
+    assert_eq!(
+        supervisor.canary(),
+        None,
+        "an answer for which no disk is needed is no sign that the disk does not hang"
+    );
     // From here on it writes, and an answer to something else does not do.
     supervisor.take(Event::Prepared(Ok(())));
-    let from = supervisor.written_from.unwrap();
+    let from = supervisor.furnished.unwrap();
     let (_beat, beats) = watch::channel(Beats::default());
     supervisor.beats = beats;
     let (_observe, observed) = watch::channel(Observed {

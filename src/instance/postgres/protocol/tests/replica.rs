@@ -323,15 +323,15 @@ fn what_another_one_said_counts_only_if_it_was_so_since_the_lease_is_free() {
 
 /// Until then it says how much it has applied, and may have all that was acknowledged nevertheless.
 #[rstest]
-#[case::it_says_when(|replica: &mut Replica| replica.running.replaying = false)]
-#[case::it_applies_nothing_any_more(|replica: &mut Replica| replica.now += secs(3))]
-fn a_replica_competes_once_it_has_applied_what_it_had(#[case] done: fn(&mut Replica)) {
+#[case::as_long_as_it_applies(1)]
+#[case::while_something_holds_it_up(0)]
+fn a_replica_competes_only_once_it_has_applied_what_it_had(#[case] applies: u64) {
     let mut replica = Replica::new();
     replica.holder.clear();
     replica.running.replaying = true;
     for _ in 0..20 {
         replica.now += secs(1);
-        replica.running.replayed.0 += 1;
+        replica.running.replayed.0 += applies;
         replica.hears("a-2", Role::Replica, 50);
         let command = replica.step();
         let Command::Wait(why) = command else {
@@ -339,7 +339,7 @@ fn a_replica_competes_once_it_has_applied_what_it_had(#[case] done: fn(&mut Repl
         };
         assert_eq!(why, "PostgreSQL to apply what it has");
     }
-    done(&mut replica);
+    replica.running.replaying = false;
     replica.hears("a-2", Role::Replica, 50);
     assert!(matches!(replica.step(), Command::Write(..)));
 }

@@ -408,7 +408,9 @@ impl World {
             Command::Follow(upstream) => match &mut self.instances[index].server {
                 Server::Running(running) => (running.upstream, running.streaming) = (upstream, false),
                 Server::Stopped => {
-                    self.instances[index].applied = now + TICK * 6 + self.chance.millis(0, 1500);
+                    // A long record, a slow disk, a reader: for a while it may apply nothing.
+                    let long = if self.chance.below(4) == 0 { 10_000 } else { 1500 };
+                    self.instances[index].applied = now + TICK * 6 + self.chance.millis(0, long);
                     self.instances[index].start(false, None, upstream, now + TICK * 6);
                 }
                 Server::Starting | Server::Silent => {}
