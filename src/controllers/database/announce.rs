@@ -86,7 +86,10 @@ fn elected(
 ) -> Option<Announcement> {
     let primary = after.primary.as_ref()?;
     let earlier = before.and_then(|status| status.primary.as_ref());
-    if earlier == Some(primary) {
+    // The Lease says it for as long as this primary leads; it is news once.
+    let began = before.and_then(|status| status.timeline);
+    let missing = missing.filter(|_| began.is_none() || began < after.timeline);
+    if earlier == Some(primary) && missing.is_none() {
         return None;
     }
     let timeline = after
@@ -98,12 +101,17 @@ fn elected(
         None => format!("{primary} is the primary{timeline}"),
     };
     let (type_, note) = match missing {
-        Some((from, to)) => (
-            EventType::Warning,
-            format!(
-                "{note}, whose log from {from} to {to} it lacks: commits in it may have been acknowledged, and are lost"
-            ),
-        ),
+        Some((from, to)) => {
+            let known = if to > from {
+                format!(" to {to} at least")
+            } else {
+                String::new()
+            };
+            let lost = format!(
+                "{note}, whose log from {from}{known} it lacks: what it acknowledged there without a replica is lost"
+            );
+            (EventType::Warning, lost)
+        }
         None => (EventType::Normal, note),
     };
     Some(Announcement {
@@ -190,19 +198,34 @@ mod tests {
     #[test]
     fn what_a_new_primary_lacks_is_named() {
         let well = status("Running", Some("a-0"), &[]);
-        let again = status("Running", Some("a-1"), &[]);
-        let missing = Some((Lsn(0x300_0000), Lsn(0x300_0158)));
-        let [event] = &announcements(Some(&well), &again, missing)[..] else {
+        let mut again = status("Running", Some("a-1"), &[]);
+        again.timeline = Some(3);
+        let note = |to| {
+            let missing = Some((Lsn(0x300_0000), Lsn(to)));
+            let [event] = &announcements(Some(&well), &again, missing)[..] else {
+                panic!("not one Event")
+            };
+            assert_eq!(event.type_, EventType::Warning);
+            event.note.clone()
+        };
+        let known = note(0x300_0158);
+        let lacks = "after a-0, whose log from 0/3000000 to 0/3000158 at least it lacks";
+        assert!(known.contains(lacks), "{known}");
+        let unknown = note(0x300_0000);
+        assert!(unknown.contains("whose log from 0/3000000 it lacks"), "{unknown}");
+    }
+
+    /// For as long as a primary leads, the Lease says what it lacked when it began to.
+    #[test]
+    fn what_was_lost_long_ago_is_not_told_again() {
+        let missing = Some((Lsn(1), Lsn(2)));
+        let well = status("Running", Some("a-0"), &[]);
+        let away = status("Degraded", None, &[]);
+        let [event] = &announcements(Some(&away), &well, missing)[..] else {
             panic!("not one Event")
         };
-        assert_eq!(event.type_, EventType::Warning);
-        assert!(
-            event
-                .note
-                .contains("after a-0, whose log from 0/3000000 to 0/3000158 it lacks"),
-            "{}",
-            event.note
-        );
+        assert_eq!(event.type_, EventType::Normal, "{}", event.note);
+        assert!(announcements(Some(&well), &well, missing).is_empty());
     }
 
     #[test]

@@ -27,8 +27,8 @@ pub struct Record {
     pub flushed: Lsn,
     /// The instance that is to take over in an orderly way, and nobody else while it can.
     pub handover: Option<String>,
-    /// What the holder lacked of the last one's log when it took the Lease: from where, and up to where that one was known to have written. Commits in it may have
-    /// been acknowledged.
+    /// What the holder may have lacked of the last one's log when it took the Lease: from where, and up to where that one was known to have written, which is no
+    /// less. Commits in it, and after it, may have been acknowledged. None if it lacked nothing.
     pub missing: Option<(Lsn, Lsn)>,
     /// Since when no write is accepted, if the last holder stopped in order.
     pub stopped: Option<Timestamp>,

@@ -275,8 +275,10 @@ impl Protocol {
         quorums.retain(|before| Some(before) != quorum.as_ref());
         let asynchronous = record.asynchronous || quorum.is_none();
         quorums.extend(quorum);
-        let missing = (record.asynchronous && record.flushed > running.received)
-            .then_some((running.received, record.flushed));
+        // What the last holder wrote after it had renewed the Lease for the last time nobody knows, unless it stopped in order.
+        let is_all = record.stopped.is_some() && record.flushed <= running.received;
+        let missing = (record.asynchronous && !is_all)
+            .then(|| (running.received, record.flushed.max(running.received)));
         self.write(
             Write::Claim,
             Record {

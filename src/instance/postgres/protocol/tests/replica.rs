@@ -223,11 +223,17 @@ fn whoever_was_named_takes_over_if_it_has_all_that_there_is(#[case] end: u64, #[
 
 /// Where commits wait for nobody, and this one is not too far behind.
 #[rstest]
-#[case::nothing(100, None)]
-#[case::some(140, Some((Lsn(100), Lsn(140))))]
-fn what_may_be_lost_is_in_the_lease(#[case] flushed: u64, #[case] missing: Option<(Lsn, Lsn)>) {
+#[case::nothing_after_a_stop_in_order(100, true, None)]
+#[case::some(140, false, Some((Lsn(100), Lsn(140))))]
+#[case::whatever_came_after_the_last_renewal(90, false, Some((Lsn(100), Lsn(100))))]
+fn what_may_be_lost_is_in_the_lease(
+    #[case] flushed: u64,
+    #[case] in_order: bool,
+    #[case] missing: Option<(Lsn, Lsn)>,
+) {
     let mut replica = Replica::new();
     replica.holder.clear();
+    replica.record.stopped = in_order.then_some(jiff::Timestamp::UNIX_EPOCH);
     (replica.record.asynchronous, replica.record.flushed) = (true, Lsn(flushed));
     replica.record.quorums.clear();
     replica.step();
