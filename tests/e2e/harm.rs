@@ -15,7 +15,7 @@ use crate::world::World;
 
 /// PostgreSQL takes 5 s to find that nobody receives any more, and the operator, while all is well, asks every 30 s.
 const TOLD: Duration = Duration::from_secs(45);
-/// What is promised is the 95th percentile: one pause of so many may be longer.
+/// Of deleted pods the 95th percentile is promised: one pause of so many may be longer.
 const EXCEPTIONS: usize = 20;
 /// Fewer writes may have been on their way when the primary was cut off.
 const GOES_ON: usize = 50;
@@ -110,7 +110,7 @@ impl Harm {
         Some(Duration::from_secs(seconds))
     }
 
-    /// Fails if more than one pause in twenty was longer than it may be. Of a few, most must not be: what else the machine does lengthens one or the other.
+    /// Fails if a pause was longer than it may be; of deleted pods, whose 95th percentile is promised, more than one in twenty, or half of a few.
     pub fn keeps_its_bound(self, each: &[Mended]) -> Outcome {
         let Some(bound) = self.bound() else {
             return Ok(());
@@ -120,9 +120,10 @@ impl Harm {
             .filter(|pause| *pause > bound)
             .map(|pause| format!("{:.2} s", pause.as_secs_f64()))
             .collect();
-        let may = match each.len() {
-            few if few < EXCEPTIONS => few / 2,
-            many => many / EXCEPTIONS,
+        let may = match (self, each.len()) {
+            (Self::DeletePod, few) if few < EXCEPTIONS => few / 2,
+            (Self::DeletePod, many) => many / EXCEPTIONS,
+            _ => 0,
         };
         ensure!(
             longer.len() <= may,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -147,10 +147,10 @@ impl Instance {
         self.exec(world, &["sh", "-c", &script]).await.map(drop)
     }
 
-    /// Which folder its data is in: another one once it was made anew.
-    pub fn data(&self) -> Outcome<(u64, u64)> {
+    /// Which folder its data is in: another one once it was made anew. What was removed leaves its number to others, so the time of birth belongs to it.
+    pub fn data(&self) -> Outcome<(u64, SystemTime)> {
         let data = std::fs::metadata(self.root(DATA)?)?;
-        Ok((data.dev(), data.ino()))
+        Ok((data.ino(), data.created()?))
     }
 
     /// A path of the container, as the node sees it.

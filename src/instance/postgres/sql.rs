@@ -20,9 +20,10 @@ const CHANGE: Duration = Duration::from_secs(60);
 /// How long a checkpoint may take.
 const CHECKPOINT: Duration = Duration::from_secs(10 * 60);
 
-/// One row on itself. A replica asks for more, and then has received something by its own account, only once it has applied all that it had; with nobody to ask,
-/// it waits until it looks for more again. That it applies nothing for a while shows nothing: a reader may hold it up, or its disk. Its timeline is that of what it receives, or the latest of which it has ever received a segment: the control file may lag
-/// behind that, and who is on a later timeline has more than who is not.
+/// One row on itself. A replica asks for more, and then has received something by its own account, only once it has applied all that it had; one that follows
+/// nobody, or cannot reach it, waits then and looks again, which is told by what it waits for. One that applies nothing for a while may be held up by a query, or by its
+/// disk. This is asked before how far it is, since what it applies in between is known then, too. Its timeline is that of what it receives, or the latest of which it
+/// has ever received a segment: the control file may lag behind that, and who is on a later timeline has more than who is not.
 const SELF: &str = "SELECT r, \
     (SELECT system_identifier FROM pg_control_system()), \
     CASE WHEN r THEN greatest((SELECT received_tli FROM pg_stat_get_wal_receiver()), \
@@ -36,9 +37,10 @@ const SELF: &str = "SELECT r, \
     current_setting('synchronous_standby_names'), \
     (SELECT timeline_id FROM pg_control_checkpoint()), \
     (SELECT redo_lsn FROM pg_control_checkpoint()), \
-    r AND pg_last_wal_receive_lsn() IS NULL AND NOT EXISTS \
-        (SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'RecoveryRetrieveRetryInterval') \
-    FROM pg_is_in_recovery() AS r";
+    replaying \
+    FROM (SELECT r, r AND pg_last_wal_receive_lsn() IS NULL AND NOT EXISTS (SELECT FROM pg_stat_activity \
+            WHERE backend_type = 'startup' AND wait_event IN ('RecoveryRetrieveRetryInterval', 'RecoveryWalStream')) AS replaying \
+        FROM pg_is_in_recovery() AS r OFFSET 0) AS before";
 /// A row for each that streams from it.
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
     FROM pg_stat_replication ORDER BY application_name, pid LIMIT 100";
