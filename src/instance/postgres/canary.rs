@@ -9,7 +9,7 @@ use super::prepare::BEAT;
 use super::protocol::HUNG;
 use super::session::{Session, SqlError};
 
-/// How long a write may take, connecting included: on a slow disk one that is given up sooner is no sign that PostgreSQL hangs.
+/// How long a write may take, connecting included: a disk that is slow is not one that hangs.
 const BOUND: Duration = HUNG;
 /// How old a connection may be: a new one shows that PostgreSQL still takes them.
 const AGE: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ impl Canary {
         }
     }
 
-    /// Writes once, which takes 10 s at most. It does not wait for a replica.
+    /// Writes once, which takes [`HUNG`] at most. It does not wait for a replica.
     pub async fn beat(&mut self) -> Beat {
         let session = self
             .session

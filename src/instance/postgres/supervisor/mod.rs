@@ -9,6 +9,8 @@ mod freshness;
 mod pause;
 mod run;
 mod senses;
+#[cfg(test)]
+mod senses_tests;
 mod settings;
 mod show;
 mod situation;
@@ -274,7 +276,8 @@ struct Supervisor {
     alert: watch::Sender<bool>,
     members: watch::Sender<Vec<Member>>,
     start: watch::Sender<Option<u64>>,
-    leads: watch::Sender<bool>,
+    /// Since when this is the primary, if it is.
+    leads: watch::Sender<Option<Instant>>,
     suspect: watch::Sender<Suspect>,
     labels: watch::Sender<Labels>,
     content: content::Handle,
@@ -309,7 +312,7 @@ struct Supervisor {
     prepared: Option<String>,
     /// It was a replica before, and is the primary since then.
     promoted: Option<Instant>,
-    /// Since when the owner, its database and what instances need are there.
+    /// Since when it has what every primary has, and a checkpoint of its timeline.
     furnished: Option<Instant>,
     /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
     stopped: Option<Timestamp>,
@@ -357,7 +360,7 @@ impl Supervisor {
         let (members, member) = watch::channel(all);
         let (start, started) = watch::channel(None);
         let (configure, configured) = watch::channel(Instant::now());
-        let (leads, leading) = watch::channel(false);
+        let (leads, leading) = watch::channel(None);
         let (suspect, suspected) = watch::channel(None);
         let (labels, labelled) = watch::channel(Labels::default());
         let (answer, answers) = watch::channel(Answers::new());

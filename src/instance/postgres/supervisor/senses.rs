@@ -164,13 +164,17 @@ pub(super) struct Beats {
     pub(super) alive: Option<Instant>,
 }
 
-/// Writes as long as `leads` says that this is a primary.
-pub(super) async fn beat(options: Options, mut leads: watch::Receiver<bool>, told: watch::Sender<Beats>) {
+/// Writes as long as `leads` says that this is a primary, and since when. What takes long counts once it is done.
+pub(super) async fn beat(
+    options: Options,
+    mut leads: watch::Receiver<Option<Instant>>,
+    told: watch::Sender<Beats>,
+) {
     let mut canary = Canary::new(&options);
     let mut ticks = interval(BEAT);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        if !*leads.borrow_and_update() {
+        if leads.borrow_and_update().is_none() {
             told.send_replace(Beats::default());
             canary = Canary::new(&options);
             if leads.changed().await.is_err() {
@@ -179,7 +183,11 @@ pub(super) async fn beat(options: Options, mut leads: watch::Receiver<bool>, tol
             continue;
         }
         ticks.tick().await;
-        let beat = canary.beat().await;
+        let beat = tokio::select! {
+            beat = canary.beat() => beat,
+            // One of a PostgreSQL that has ended holds up none of the next.
+            changed = leads.changed() => if changed.is_err() { return } else { continue },
+        };
         let now = Instant::now();
         match beat {
             Beat::Committed => told.send_modify(|beats| {
@@ -189,7 +197,7 @@ pub(super) async fn beat(options: Options, mut leads: watch::Receiver<bool>, tol
                 }
             }),
             Beat::Answered { code, message } => {
-                // A primary that begins makes what it writes to only now.
+                // The very first primary has no table yet.
                 if code != UNDEFINED_TABLE {
                     tracing::warn!(code, message, "a write of our own was refused");
                 }

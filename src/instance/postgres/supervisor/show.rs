@@ -32,15 +32,17 @@ impl Supervisor {
         }
         let mut report = self.report(role, &server, configuration.as_ref(), now);
         if let Server::Running(running) = &server {
+            // Until then it is known only how much of it was applied.
             report.received.take_if(|_| running.replaying);
             report.looked_ms = looked.map(|looked| milliseconds(now.saturating_duration_since(looked)));
         }
+        let serves = (role == Role::Primary).then(|| self.leads.borrow().unwrap_or(now));
+        set(&self.leads, serves);
         let ready = self.readiness(role, &server, now);
         let others = self.mounted.settings.others(&self.options.name);
         let others = others.map(str::to_owned).collect();
         let holds = self.protocol.leads(now.saturating_duration_since(self.began));
         set(&self.labels, Labels { role, holds, others });
-        set(&self.leads, role == Role::Primary);
         self.tell_content(role == Role::Primary && self.furnished.is_some());
         self.keep_watch(&server, now);
         self.shown.send_replace(Shown {
@@ -142,6 +144,7 @@ impl Supervisor {
         }
         if role == Role::Primary {
             report.wrote_ms = self.beats.borrow().committed.map(ms);
+            report.wrote_ms.take_if(|_| !self.is_of_use());
             report.pause = self.pause;
             self.report_content(&mut report);
         }
@@ -229,18 +232,20 @@ impl Supervisor {
         Some(said.map_or_else(|| message.clone(), |said| format!("{said}; {message}")))
     }
 
+    /// Whether clients find in a primary what they need. One that was promoted has that from the primary before. The very first has nothing for them until
+    /// it is made, after a checkpoint, which may take minutes.
+    fn is_of_use(&self) -> bool {
+        self.promoted.is_some() || self.furnished.is_some()
+    }
+
     pub(super) fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {
         match (role, server) {
             (Role::Primary, _) => {
-                // One that was promoted takes writes at once, and has what clients need from the primary before. What else it needs is made after a checkpoint,
-                // which may take minutes. The very first has nothing for clients until then.
-                if self.promoted.is_none() && self.furnished.is_none() {
+                if !self.is_of_use() {
                     return Err("the primary is being prepared".to_owned());
                 }
                 let recent = |alive: Instant| now.saturating_duration_since(alive) < ALIVE;
-                // Its first write of its own takes a moment.
-                let last = self.canary().max(self.promoted).max(self.furnished);
-                if last.is_some_and(recent) {
+                if self.canary().is_some_and(recent) {
                     Ok(())
                 } else {
                     Err("PostgreSQL answers no write".to_owned())

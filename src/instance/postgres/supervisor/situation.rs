@@ -43,9 +43,11 @@ impl Supervisor {
         outcome
     }
 
-    /// When a primary last showed that it is alive. As long as it lacks what it writes to, that it says so is a sign.
+    /// When a primary last showed that it is alive, which takes a write, or the refusal of one: to answer anything else it needs no disk. One that has just
+    /// begun has not had the time.
     pub(super) fn canary(&self) -> Option<Instant> {
-        self.beats.borrow().alive
+        let began = *self.leads.borrow();
+        began.map(|began| self.beats.borrow().alive.map_or(began, |alive| alive.max(began)))
     }
 
     /// What PostgreSQL is doing, and when it last said so.

@@ -16,7 +16,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::super::protocol::{How, Server};
+use super::super::protocol::{How, Running, Server};
 use super::*;
 use crate::api::database::agent::{ROLE_LABEL, Role, Settings, State};
 
@@ -228,29 +228,61 @@ async fn a_promoted_primary_is_ready_before_its_checkpoint_and_the_very_first_on
     let later = |seconds| now + Duration::from_secs(seconds);
     let ready = |supervisor: &Supervisor, at| supervisor.readiness(Role::Primary, &server, at).is_ok();
     assert!(!ready(supervisor, now), "there is no owner and no database");
+    supervisor.leads.send_replace(Some(now));
+    assert!(!ready(supervisor, now), "nor are there now");
     supervisor.take(Event::Worked(Done::Promoted(Ok(()))));
     assert!(ready(supervisor, later(4)));
-    assert!(!ready(supervisor, later(6)), "it answers nothing");
-    assert_eq!(
-        supervisor.canary(),
-        None,
-        "an answer for which no disk is needed is no sign that the disk does not hang"
-    );
-    // From here on it writes, and an answer to something else does not do.
-    supervisor.take(Event::Prepared(Ok(())));
-    let from = supervisor.furnished.unwrap();
-    let (_beat, beats) = watch::channel(Beats::default());
-    supervisor.beats = beats;
-    let (_observe, observed) = watch::channel(Observed {
-        running: Some((Default::default(), from + Duration::from_secs(6))),
-        ..Observed::default()
+    assert!(!ready(supervisor, later(6)), "it commits nothing");
+    let (_beat, beats) = watch::channel(Beats {
+        alive: Some(later(5)),
+        ..Beats::default()
     });
-    supervisor.observed = observed;
-    assert!(ready(supervisor, from + Duration::from_secs(4)));
-    assert!(!ready(supervisor, from + Duration::from_secs(6)));
+    supervisor.beats = beats;
+    assert!(ready(supervisor, later(6)));
     // The one that is started again has to show it anew.
     supervisor.take(Event::Ended(Ok(std::process::ExitStatus::default())));
     assert_eq!(supervisor.promoted, None);
+}
+
+/// Its checkpoint may take minutes, and for ever where the disk hangs. What it answers needs no disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() {
+    let mut fixture = Fixture::new(&[("postgres", "exec sleep 600")]);
+    std::fs::create_dir_all(fixture.options.data().join("pg_wal")).unwrap();
+    let (observe, observed) = watch::channel(Observed::default());
+    let (beat, beats) = watch::channel(Beats::default());
+    fixture.supervisor.carry_out(Command::Lead(None));
+    let supervisor = &mut fixture.supervisor;
+    (supervisor.observed, supervisor.beats) = (observed, beats);
+    supervisor.tell();
+    assert_eq!((supervisor.canary(), *supervisor.leads.borrow()), (None, None));
+    let answers = |supervisor: &mut Supervisor| {
+        let running = Running {
+            primary: true,
+            ..Running::default()
+        };
+        observe.send_replace(Observed {
+            start: supervisor.starts,
+            running: Some((running, Instant::now())),
+            configuration: None,
+        });
+        supervisor.tell();
+    };
+    let settings = supervisor.mounted.settings.clone();
+    supervisor.protocol.renewed(supervisor.began.elapsed(), &settings);
+    answers(supervisor);
+    let began = *supervisor.leads.borrow();
+    assert!(began.is_some(), "it writes");
+    sleep(Duration::from_millis(20)).await;
+    answers(supervisor);
+    assert_eq!(supervisor.canary(), began);
+    assert_eq!(supervisor.furnished, None);
+    let alive = Some(Instant::now());
+    beat.send_replace(Beats {
+        alive,
+        ..Beats::default()
+    });
+    assert_eq!(supervisor.canary(), alive);
 }
 
 #[tokio::test(flavor = "multi_thread")]
