@@ -28,6 +28,7 @@ pub mod config;
 pub mod conninfo;
 pub mod content;
 mod control;
+mod effort;
 mod exposition;
 mod files;
 pub mod floors;

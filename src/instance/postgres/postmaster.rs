@@ -46,7 +46,9 @@ impl LastWords {
         let words = ["PANIC:  ", "FATAL:  "]
             .into_iter()
             .find_map(|level| line.find(level));
-        if let Some(words) = words.and_then(|at| line.get(at..)) {
+        // Of these each client is told that asks too early, and we ask all the time.
+        let told = |words: &&str| words.starts_with("FATAL:  the database system is ");
+        if let Some(words) = words.and_then(|at| line.get(at..)).filter(|words| !told(words)) {
             let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // A panic is the reason, and what others call fatal follows from it.
             if words.starts_with("PANIC") || !last.starts_with("PANIC") {
@@ -179,6 +181,15 @@ pub async fn kill_all(volume: &Volume, bound: Duration) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_it_says_to_those_who_ask_too_early_is_no_reason() {
+        let words = LastWords::default();
+        words.hear("2026-11-22 12:00:00 UTC [7] FATAL:  requested WAL segment 000000010000000000000003 has already been removed");
+        words
+            .hear("2026-11-22 12:00:01 UTC [8] FATAL:  the database system is not yet accepting connections");
+        assert!(words.get().ends_with("has already been removed"));
+    }
 
     #[test]
     fn its_last_words_are_why_it_ended_and_not_what_followed_from_that() {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Command, Data, How, Mending, Passing, Protocol, Running, Server, Situation, Stored, Work};
+use super::{
+    Command, Data, How, Mending, Moment, Passing, Protocol, Running, Server, Situation, Stored, Work,
+};
 use crate::api::database::agent::Record;
 
 /// A replica that neither receives from a primary that is there nor replays for so long may have parted from it.
@@ -13,6 +15,9 @@ const FUTILE: u32 = 5;
 const STILLBORN: u32 = 3;
 /// A replica that answers nothing for so long is started again.
 const SILENT: Duration = Duration::from_secs(60);
+/// One that has not answered yet recovers, which may take hours. It is started again if it has done nothing for so long, and says after how long.
+const STUCK: Duration = Duration::from_secs(10 * 60);
+const RESTS: Duration = Duration::from_secs(60);
 
 impl Protocol {
     /// What is to be done without the Lease.
@@ -26,6 +31,9 @@ impl Protocol {
         }
         self.leaving = None;
         if self.lasted(Passing::Silent, situation.now) > SILENT {
+            return Command::Stop(How::Immediate);
+        }
+        if self.rests(situation.now) > STUCK {
             return Command::Stop(How::Immediate);
         }
         let Some(seen) = situation.lease else {
@@ -54,6 +62,14 @@ impl Protocol {
         let primary = &record.primary;
         match (situation.server, situation.data) {
             (Server::Stopped, data) => self.start_as_replica(record, data, situation),
+            // It has applied all that it has, and that is too little to answer. Only a copy has what the primary does not have any more.
+            (Server::Starting, _) if self.starved.as_ref() == Some(primary) && self.primary_of(situation).is_some() => {
+                self.mending = Mending::Copy;
+                Command::Stop(How::Immediate)
+            }
+            (Server::Starting, _) if self.rests(situation.now) > RESTS => {
+                Command::Wait("PostgreSQL to answer, which does nothing that can be seen, and is started again if that lasts".to_owned())
+            }
             (Server::Starting | Server::Silent, _) => Command::Wait("PostgreSQL to answer".to_owned()),
             (Server::Running(_), _) if self.restarting => Command::Stop(How::Fast),
             // It has written that itself, and has not had the answer yet.
@@ -65,6 +81,12 @@ impl Protocol {
             }
             (Server::Running(running), _) => self.stay(primary, running, situation),
         }
+    }
+
+    /// For how long a PostgreSQL that has not answered yet has done nothing, if that is known.
+    fn rests(&self, now: Moment) -> Duration {
+        let rests = self.worked.map(|worked| now.saturating_sub(worked));
+        rests.unwrap_or_default().min(self.lasted(Passing::Starting, now))
     }
 
     fn start_as_replica(&mut self, record: &Record, data: &Data, situation: &Situation<'_>) -> Command {

@@ -119,6 +119,10 @@ pub struct Protocol {
     futile: u32,
     /// From whom its data is being made.
     source: Option<String>,
+    /// When a PostgreSQL that has not answered yet was last seen to do something, if that can be seen.
+    worked: Option<Moment>,
+    /// The primary that does not have any more what such a one lacks.
+    starved: Option<String>,
     /// How often PostgreSQL could make nothing of its data, since it last streamed.
     stillborn: u32,
     /// How often PostgreSQL ended by itself, for whatever reason but a full volume, since it last ran.
@@ -270,6 +274,16 @@ impl Protocol {
         };
     }
 
+    /// PostgreSQL, which has not answered yet, was seen then to do more than wait.
+    pub fn works(&mut self, at: Moment) {
+        self.worked = self.worked.max(Some(at));
+    }
+
+    /// PostgreSQL, which has not answered yet, complains that this primary does not have any more what it lacks.
+    pub fn starves(&mut self, primary: &str) {
+        self.starved = Some(primary.to_owned());
+    }
+
     /// PostgreSQL ended by itself, with these words. What it panics about is its data, unless there is no room, and so is what does not fit the histories
     /// of timelines; anything else may be its configuration, with which a copy would not start either.
     pub fn ended(&mut self, words: &str) {
@@ -387,6 +401,9 @@ impl Protocol {
         }
         if matches!(situation.server, Server::Stopped) {
             self.restarting = false;
+        }
+        if !matches!(situation.server, Server::Starting) {
+            (self.worked, self.starved) = (None, None);
         }
         let passing = match (situation.server, situation.work) {
             (_, Some(Work::Promoting)) => Some(Passing::Promoting),

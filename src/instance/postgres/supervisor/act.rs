@@ -30,6 +30,7 @@ impl Supervisor {
         match event {
             Event::Tick | Event::AskedToStop { .. } => {
                 self.look_again();
+                self.look_at_start();
                 self.prepare();
                 self.resume();
             }
@@ -176,6 +177,30 @@ impl Supervisor {
         let tools = self.tools.clone();
         let again = async move { Done::Stopped(tools.inspect().await) };
         self.work = Some((Work::Other, again.boxed()));
+    }
+
+    /// What can be told of a PostgreSQL that does not answer yet.
+    fn look_at_start(&mut self) {
+        let (Server::Starting, _) = self.server(Instant::now()) else {
+            return;
+        };
+        let works = *self.effort.borrow();
+        if let Some((_, at)) = works.filter(|(start, _)| *start == self.starts) {
+            self.protocol.works(at.saturating_duration_since(self.began));
+        }
+        if is_removed(&self.words())
+            && let Some(upstream) = &self.upstream
+        {
+            self.protocol.starves(upstream);
+        }
+    }
+
+    /// What PostgreSQL has called fatal since it was started.
+    pub(super) fn words(&self) -> String {
+        self.postmaster
+            .as_ref()
+            .map(|postmaster| postmaster.last_words().get())
+            .unwrap_or_default()
     }
 
     pub(super) fn carry_out(&mut self, command: Command) {
@@ -422,6 +447,11 @@ impl Supervisor {
             .iter()
             .find(|member| member.name == name)
     }
+}
+
+/// Whether PostgreSQL complains, in these words, that the one it follows does not have any more what it lacks.
+fn is_removed(words: &str) -> bool {
+    words.contains("requested WAL segment") && words.contains("has already been removed")
 }
 
 /// For people.

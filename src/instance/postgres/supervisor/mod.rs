@@ -271,6 +271,8 @@ struct Supervisor {
     answers: watch::Receiver<Answers>,
     observed: watch::Receiver<Observed>,
     beats: watch::Receiver<Beats>,
+    /// In which start PostgreSQL was last seen to do more than wait, and when.
+    effort: watch::Receiver<Option<(u64, Instant)>>,
     ended: watch::Receiver<Option<String>>,
     requests: mpsc::Receiver<Request>,
     alert: watch::Sender<bool>,
@@ -367,6 +369,7 @@ impl Supervisor {
         let (observe, observed) = watch::channel(Observed::default());
         let (beat, beats) = watch::channel(Beats::default());
         let (end, ended) = watch::channel(None);
+        let (work, effort) = watch::channel(None);
         let peers = Peers::on_port(tls, options.control_port);
         let asked = senses::ask_peers(
             options.name.clone(),
@@ -376,6 +379,8 @@ impl Supervisor {
             answer,
         );
         tasks.spawn(asked);
+        let holders = tools.volume.holders_of_lock();
+        tasks.spawn(senses::watch_effort(holders, started.clone(), work));
         tasks.spawn(senses::observe(
             options.clone(),
             alerted,
@@ -440,6 +445,7 @@ impl Supervisor {
             answers,
             observed,
             beats,
+            effort,
             ended,
             requests,
             alert,

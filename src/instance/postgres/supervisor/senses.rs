@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::super::canary::{Beat, Canary};
+use super::super::effort::Effort;
 use super::super::identity::Identity;
 use super::super::options::Options;
 use super::super::peers::Peers;
 use super::super::pods::{PodClient, PodError, ended};
 use super::super::protocol::Running;
 use super::super::sql::{Configuration, Local, SqlError};
+use super::super::volume::Holders;
 use crate::api::database::agent::{Member, Report, Role};
 
 /// Between two looks while nothing is wrong.
@@ -27,6 +30,8 @@ const LOOK_NOW: Duration = Duration::from_millis(100);
 const CONFIGURATION: Duration = Duration::from_secs(5);
 /// Each of PostgreSQL's processes has read its configuration so long after it was told to.
 pub(super) const READ: Duration = Duration::from_millis(500);
+/// Between two looks at what PostgreSQL does while it says nothing.
+const EFFORT: Duration = Duration::from_secs(10);
 /// Between two writes of a primary's own.
 const BEAT: Duration = Duration::from_secs(1);
 /// The SQLSTATE of a table that is not there.
@@ -151,6 +156,38 @@ pub(super) async fn observe(
             LOOK
         };
         if !rest(pause, &mut alert).await {
+            return;
+        }
+    }
+}
+
+/// Looks whether the PostgreSQL of this start does more than wait; tells of which start, and when it was seen to the last time. Nothing where the kernel
+/// does not tell.
+pub(super) async fn watch_effort(
+    holders: Holders,
+    mut start: watch::Receiver<Option<u64>>,
+    told: watch::Sender<Option<(u64, Instant)>>,
+) {
+    let mut before: Option<(u64, Effort)> = None;
+    loop {
+        let number = *start.borrow_and_update();
+        // A process whose disk hangs may keep whoever looks at it.
+        let look = spawn_blocking(move || Effort::find(&holders.find().unwrap_or_default()));
+        let effort = look.await.ok().flatten();
+        let Some((number, effort)) = number.zip(effort) else {
+            told.send_replace(None);
+            before = None;
+            if !rest(EFFORT, &mut start).await {
+                return;
+            }
+            continue;
+        };
+        let works = before.is_none_or(|(start, before)| start != number || effort.is_more_than(&before));
+        if works {
+            before = Some((number, effort));
+            told.send_replace(Some((number, Instant::now())));
+        }
+        if !rest(EFFORT, &mut start).await {
             return;
         }
     }

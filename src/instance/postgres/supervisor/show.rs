@@ -220,6 +220,11 @@ impl Supervisor {
             (Some(said), Some(failed)) => Some(format!("{said}; {failed}")),
             (said, failed) => said.or(failed),
         };
+        let words = self.words();
+        if matches!(server, Server::Starting) && !words.is_empty() {
+            let words = format!("PostgreSQL does not answer yet, and complained last: {words}");
+            return Some(said.map_or_else(|| words.clone(), |said| format!("{said}; {words}")));
+        }
         if self.ending.is_empty() {
             return said;
         }

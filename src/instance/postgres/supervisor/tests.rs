@@ -286,6 +286,24 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_replica_complains_about_before_it_answers_is_told() {
+    let removed = "FATAL:  could not receive data from WAL stream: ERROR:  requested WAL segment 000000010000000000000003 has already been removed";
+    let script = format!("echo '2026-11-22 12:00:00 UTC [9] {removed}' >&2; exec sleep 600");
+    let mut fixture = Fixture::new(&[("postgres", &script)]);
+    std::fs::create_dir_all(fixture.options.data().join("pg_wal")).unwrap();
+    fixture
+        .supervisor
+        .carry_out(Command::Follow(Some("a-1".to_owned())));
+    let supervisor = &mut fixture.supervisor;
+    until("it complains", || !supervisor.words().is_empty()).await;
+    supervisor.take(Event::Tick);
+    assert!(format!("{:?}", supervisor.protocol).contains("starved: Some(\"a-1\")"));
+    let message = fixture.message();
+    assert!(message.ends_with(removed), "{message}");
+    assert_eq!(fixture.supervisor.shown.borrow().report.state, State::Starting);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_cuts_off_the_copy_that_is_being_made_with_all_its_processes() {
     let mut fixture = Fixture::new(&[("pg_basebackup", "exec 3<&0; sleep 600 <&3 & wait")]);
     let volume = Arc::clone(&fixture.supervisor.tools.volume);

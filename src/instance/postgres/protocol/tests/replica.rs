@@ -390,3 +390,47 @@ fn a_promise_holds_for_a_holder_that_may_be_there(#[case] ended: bool) {
     replica.hears("a-2", Role::Replica, 50);
     assert_eq!(matches!(replica.step(), Command::Write(..)), ended);
 }
+
+/// It was copied, say, and the primary has removed meanwhile what was written while the copy was made. It says so before it ever answers.
+#[rstest]
+#[case::of_the_primary_that_it_follows("a-0", true)]
+#[case::of_one_before("a-2", false)]
+fn a_replica_that_can_never_answer_for_want_of_log_is_copied_anew(#[case] of: &str, #[case] copied: bool) {
+    let mut replica = Replica::new();
+    replica.starting = true;
+    let command = replica.seconds(2, 0);
+    assert!(matches!(command, Command::Wait(_)), "{command:?}");
+    replica.protocol.starves(of);
+    assert_eq!(replica.step() == Command::Stop(How::Immediate), copied);
+    replica.stopped = true;
+    let next = match copied {
+        true => Command::Join("a-0".to_owned()),
+        false => Command::Follow(Some("a-0".to_owned())),
+    };
+    assert_eq!(replica.step(), next);
+}
+
+#[test]
+fn a_replica_that_recovers_has_all_the_time_that_it_needs_and_one_that_does_nothing_is_started_again() {
+    let mut replica = Replica::new();
+    replica.starting = true;
+    // Where the kernel does not tell, nobody knows.
+    let command = replica.seconds(3600, 0);
+    assert_eq!(command, Command::Wait("PostgreSQL to answer".to_owned()));
+    for _ in 0..100 {
+        replica.protocol.works(replica.now);
+        let command = replica.seconds(590, 0);
+        let Command::Wait(why) = command else {
+            panic!("{command:?}")
+        };
+        assert!(why.contains("is started again if that lasts"), "{why}");
+    }
+    replica.now += secs(11);
+    assert_eq!(replica.step(), Command::Stop(How::Immediate));
+    replica.stopped = true;
+    assert_eq!(replica.step(), Command::Follow(Some("a-0".to_owned())));
+    // The next start has as much.
+    replica.stopped = false;
+    let command = replica.seconds(590, 0);
+    assert!(matches!(command, Command::Wait(_)), "{command:?}");
+}
