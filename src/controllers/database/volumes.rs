@@ -153,8 +153,8 @@ pub fn retained(database: &ValidDatabase, observed: &Observed, members: i32) -> 
             .is_some_and(|(made, created)| made < created)
     };
     let claims = claims(&database.name, observed, members);
-    let ordinals = claims.iter().filter(|claim| is_older(claim));
-    ordinals
+    let older = claims.iter().filter(|claim| is_older(claim));
+    older
         .filter_map(|claim| names::ordinal(&claim.name_any()))
         .map(|ordinal| names::pod(&database.name, ordinal))
         .collect()

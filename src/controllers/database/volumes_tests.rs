@@ -127,7 +127,7 @@ fn set(observed: &mut Observed) -> &mut StatefulSet {
 }
 
 fn going() -> Option<Time> {
-    Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(0)))
+    Some(Time(at(0)))
 }
 
 #[rstest]

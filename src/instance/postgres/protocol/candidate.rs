@@ -38,6 +38,10 @@ impl Protocol {
         }
     }
 
+    fn claim(&mut self, situation: &Situation<'_>, record: Record) -> Command {
+        self.write(Write::Claim, record, situation)
+    }
+
     /// Nobody ever held it. The first data is made by the first instance, if nobody has any; if somebody has, its volume outlived an earlier Database of this name.
     fn begin(&mut self, seen: &Seen, situation: &Situation<'_>) -> Command {
         let answers: BTreeMap<&str, &Report> = situation
@@ -120,8 +124,8 @@ impl Protocol {
             return Command::Wait(format!("{} to make the first data", first.unwrap_or_default()));
         }
         let quorum = first_quorum(&[], situation);
-        self.write(
-            Write::Claim,
+        self.claim(
+            situation,
             Record {
                 primary: situation.me.to_owned(),
                 timeline: 1,
@@ -130,7 +134,6 @@ impl Protocol {
                 quorums: quorum.into_iter().collect(),
                 ..Record::default()
             },
-            situation,
         )
     }
 
@@ -161,8 +164,8 @@ impl Protocol {
         }
         let present: Vec<&str> = theirs.iter().map(|(.., Reverse(name))| *name).collect();
         let quorum = first_quorum(&present, situation);
-        self.write(
-            Write::Claim,
+        self.claim(
+            situation,
             Record {
                 primary: situation.me.to_owned(),
                 system_identifier: Some(stored.system_identifier.clone()),
@@ -172,7 +175,6 @@ impl Protocol {
                 quorums: quorum.into_iter().collect(),
                 ..Record::default()
             },
-            situation,
         )
     }
 
@@ -211,17 +213,16 @@ impl Protocol {
             (Server::Stopped, Data::Present(stored)) if !is_ours(stored, record) => {
                 Command::Fail(foreign(stored, record, situation.me))
             }
-            (Server::Stopped, Data::Present(_)) | (Server::Running(_), _) => self.write(
-                Write::Claim,
+            (Server::Stopped, Data::Present(_)) | (Server::Running(_), _) => self.claim(
+                situation,
                 Record {
                     handover: None,
                     ..record.clone()
                 },
-                situation,
             ),
             (Server::Stopped, Data::Unreadable(why)) => Command::Fail(why.clone()),
             (Server::Stopped, _) if record.system_identifier.is_none() => {
-                self.write(Write::Claim, record.clone(), situation)
+                self.claim(situation, record.clone())
             }
             (Server::Stopped, _) => Command::Wait(
                 "another instance to take over: the data of the last primary is gone".to_owned(),
@@ -279,8 +280,8 @@ impl Protocol {
         let is_all = record.stopped.is_some() && record.flushed <= running.received;
         let missing = (record.asynchronous && !is_all)
             .then(|| (running.received, record.flushed.max(running.received)));
-        self.write(
-            Write::Claim,
+        self.claim(
+            situation,
             Record {
                 missing,
                 primary: situation.me.to_owned(),
@@ -290,7 +291,6 @@ impl Protocol {
                 handover: None,
                 ..record.clone()
             },
-            situation,
         )
     }
 

@@ -1,6 +1,6 @@
 //! What an instance knows of itself at one moment.
 
-use crate::api::database::agent::{Lsn, Quorum, Standby};
+use crate::api::database::agent::{Contents, Lsn, Quorum, Standby};
 use crate::instance::postgres::floors::Floors;
 
 /// What there is on the volume while PostgreSQL is stopped.
@@ -15,6 +15,18 @@ pub enum Data {
     Unreadable(String),
     /// The data of a primary or a replica.
     Present(Stored),
+}
+
+impl Data {
+    /// The same, as others are told of it.
+    pub fn contents(&self) -> Contents {
+        match self {
+            Self::Empty => Contents::Nothing,
+            Self::Broken(_) => Contents::Broken,
+            Self::Unreadable(_) => Contents::Unknown,
+            Self::Present(_) => Contents::Data,
+        }
+    }
 }
 
 /// What `pg_controldata` says of data.

@@ -30,10 +30,7 @@ impl Protocol {
             };
         }
         self.leaving = None;
-        if self.lasted(Passing::Silent, situation.now) > SILENT {
-            return Command::Stop(How::Immediate);
-        }
-        if self.rests(situation.now) > STUCK {
+        if self.lasted(Passing::Silent, situation.now) > SILENT || self.rests(situation.now) > STUCK {
             return Command::Stop(How::Immediate);
         }
         let Some(seen) = situation.lease else {

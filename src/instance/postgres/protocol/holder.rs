@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::candidate::HANDOVER;
 use super::{
-    Command, Data, How, Leaving, Moment, Passing, Pleading, Protocol, Running, Server, Situation, Tenure,
-    Work, Write, hears, is_fresh, retry,
+    Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
+    is_fresh, retry,
 };
 use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous};
 
@@ -206,34 +206,6 @@ impl Protocol {
             return Command::Wait("the write of the Lease that is under way".to_owned());
         }
         self.write(Write::Release, record, situation)
-    }
-
-    /// Has the others promise once renewals fail. Nothing is won by that once PostgreSQL has ended for good here.
-    fn plead(&mut self, tenure: Tenure, record: &Record, situation: &Situation<'_>) -> Option<Command> {
-        let now = situation.now;
-        let exits = self.leaving.as_ref().is_some_and(|leaving| leaving.exit);
-        let has_ended = exits && matches!(situation.server, Server::Stopped);
-        if has_ended || now < tenure.renewed + retry(situation.settings) * 2 {
-            return None;
-        }
-        // A renewal that was not answered may have taken effect, and whom it names may lead.
-        let mut others = self.named.clone();
-        others.extend(record.others(situation.me).map(str::to_owned));
-        if others.is_empty() {
-            self.confirmed(now, situation.settings);
-            return None;
-        }
-        let due = now >= tenure.pleaded + retry(situation.settings) / 2;
-        if situation.pleading || !due {
-            return None;
-        }
-        self.tenure = Some(Tenure {
-            pleaded: now,
-            ..tenure
-        });
-        // Renewals have failed for longer than that, and what is read is read as often as the Lease is renewed.
-        let hears = hears(situation, retry(situation.settings));
-        Some(Command::Plead(Pleading { others, hears }))
     }
 
     /// Whether PostgreSQL, or its disk, hangs: a primary that committed nothing for too long, or a promotion that does not end.

@@ -23,6 +23,7 @@ mod ending;
 mod facts;
 mod follower;
 mod holder;
+mod promise;
 mod quorum;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ pub use facts::{Data, Running, Server, Stored};
 pub use follower::anew;
 pub use holder::HUNG;
 
-use crate::api::database::agent::{Lsn, Plea, Record, Report, Role, Settings};
+use crate::api::database::agent::{Lsn, Record, Report, Role, Settings};
 
 /// A time of the monotonic clock: since this process began.
 pub type Moment = Duration;
@@ -339,30 +340,6 @@ impl Protocol {
         Ok(())
     }
 
-    /// Answers a holder that cannot renew. What is granted holds for one lease duration from now on.
-    ///
-    /// # Errors
-    /// For people: why not.
-    pub fn promise(&mut self, plea: &Plea, situation: &Situation<'_>) -> Result<(), String> {
-        let Some(seen) = situation.lease else {
-            return Err("the Lease was never seen from here".to_owned());
-        };
-        if seen.holder != plea.holder || seen.transitions != plea.transitions {
-            return Err(format!(
-                "the Lease is held by '{}' as seen from here",
-                seen.holder
-            ));
-        }
-        if !plea.hears && hears(situation, retry(situation.settings) * 2) {
-            return Err("the API server answers here".to_owned());
-        }
-        if self.tenure.is_some() || situation.writing {
-            return Err("the Lease is being written from here".to_owned());
-        }
-        self.promised = self.promised.max(situation.now + lease(situation.settings));
-        Ok(())
-    }
-
     /// Until when this instance may be primary, as far as is known; none if it may not.
     pub fn until(&self) -> Option<Moment> {
         self.tenure.map(|tenure| tenure.until)
@@ -502,12 +479,6 @@ pub fn is_full(words: &str) -> bool {
 fn is_of_another_history(words: &str) -> bool {
     words.contains("is not a child of this server's history")
         || words.contains("does not contain minimum recovery point")
-}
-
-/// Whether the API server has answered this instance within this time.
-fn hears(situation: &Situation<'_>, within: Duration) -> bool {
-    let silent = situation.api.map(|api| situation.now.saturating_sub(api));
-    silent.is_some_and(|silent| silent < within)
 }
 
 fn is_fresh(peer: &Peer, now: Moment) -> bool {

@@ -380,7 +380,12 @@ impl Supervisor {
         );
         tasks.spawn(asked);
         let holders = tools.volume.holders_of_lock();
-        tasks.spawn(senses::watch_effort(holders, started.clone(), work));
+        tasks.spawn(senses::watch_effort(
+            holders,
+            started.clone(),
+            observed.clone(),
+            work,
+        ));
         tasks.spawn(senses::observe(
             options.clone(),
             alerted,

@@ -161,31 +161,39 @@ pub(super) async fn observe(
     }
 }
 
-/// Looks whether the PostgreSQL of this start does more than wait; tells of which start, and when it was seen to the last time. Nothing where the kernel
-/// does not tell.
+/// Looks whether the PostgreSQL of this start does more than wait, as long as it does not answer; tells of which start, and when it was seen to the last time.
+/// Nothing where the kernel does not tell.
 pub(super) async fn watch_effort(
     holders: Holders,
     mut start: watch::Receiver<Option<u64>>,
+    observed: watch::Receiver<Observed>,
     told: watch::Sender<Option<(u64, Instant)>>,
 ) {
     let mut before: Option<(u64, Effort)> = None;
     loop {
         let number = *start.borrow_and_update();
-        // A process whose disk hangs may keep whoever looks at it.
-        let look = spawn_blocking(move || Effort::find(&holders.find().unwrap_or_default()));
-        let effort = look.await.ok().flatten();
-        let Some((number, effort)) = number.zip(effort) else {
-            told.send_replace(None);
-            before = None;
-            if !rest(EFFORT, &mut start).await {
-                return;
-            }
-            continue;
+        let answers = |number: &u64| {
+            let observed = observed.borrow();
+            observed.running.is_some() && observed.start == *number
         };
-        let works = before.is_none_or(|(start, before)| start != number || effort.is_more_than(&before));
-        if works {
-            before = Some((number, effort));
-            told.send_replace(Some((number, Instant::now())));
+        let seen = match number.filter(|number| !answers(number)) {
+            Some(number) => {
+                // A process whose disk hangs may keep whoever looks at it.
+                let look = spawn_blocking(move || Effort::find(&holders.find().unwrap_or_default()));
+                look.await.ok().flatten().map(|effort| (number, effort))
+            }
+            None => None,
+        };
+        match (seen, before) {
+            (None, _) => {
+                before = None;
+                told.send_replace(None);
+            }
+            (Some((start, effort)), Some((same, less))) if start == same && !effort.is_more_than(&less) => {}
+            (Some((start, _)), _) => {
+                before = seen;
+                told.send_replace(Some((start, Instant::now())));
+            }
         }
         if !rest(EFFORT, &mut start).await {
             return;

@@ -153,12 +153,9 @@ impl Supervisor {
 
     /// What there is on the volume. While it is being made it is looked at no more, and is nothing that anybody could go by.
     fn contents(&self) -> Contents {
-        match (&self.data, self.work.as_ref().map(|(work, _)| *work)) {
-            (_, Some(Work::Initialising | Work::Joining | Work::Rewinding)) => Contents::Broken,
-            (Data::Empty, _) => Contents::Nothing,
-            (Data::Broken(_), _) => Contents::Broken,
-            (Data::Present(_), _) => Contents::Data,
-            (Data::Unreadable(_), _) => Contents::Unknown,
+        match self.work {
+            Some((Work::Initialising | Work::Joining | Work::Rewinding, _)) => Contents::Broken,
+            _ => self.data.contents(),
         }
     }
 
@@ -216,17 +213,21 @@ impl Supervisor {
         if matches!(server, Server::Running(_)) {
             return said;
         }
-        let said = match (said, self.attempts.told()) {
-            (Some(said), Some(failed)) => Some(format!("{said}; {failed}")),
-            (said, failed) => said.or(failed),
-        };
+        let all = [said, self.attempts.told(), self.complaint(server)];
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// What is wrong with a PostgreSQL that does not answer, in its own words.
+    fn complaint(&self, server: &Server) -> Option<String> {
         let words = self.words();
         if matches!(server, Server::Starting) && !words.is_empty() {
-            let words = format!("PostgreSQL does not answer yet, and complained last: {words}");
-            return Some(said.map_or_else(|| words.clone(), |said| format!("{said}; {words}")));
+            return Some(format!(
+                "PostgreSQL does not answer yet, and complained last: {words}"
+            ));
         }
         if self.ending.is_empty() {
-            return said;
+            return None;
         }
         let mut message = format!("PostgreSQL does not run: {}", self.ending);
         let replica = matches!(&self.data, Data::Present(stored) if stored.standby);
@@ -234,7 +235,7 @@ impl Supervisor {
             let command = anew(&self.options.name);
             message += &format!("; if its data is damaged, have it copied anew: {command}");
         }
-        Some(said.map_or_else(|| message.clone(), |said| format!("{said}; {message}")))
+        Some(message)
     }
 
     /// Whether clients find in a primary what they need. One that was promoted has that from the primary before. The very first has nothing for them until

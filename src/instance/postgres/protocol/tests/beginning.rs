@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rstest::rstest;
 
-use super::super::{Command, Data, Moment, Peer, Protocol, Running, Seen, Server, Situation, Stored, Write};
-use super::secs;
+use super::super::{Command, Data, Moment, Peer, Protocol, Running, Seen, Server, Stored, Write};
+use super::{secs, situation};
 use crate::api::database::agent::{Contents, Lsn, Member, Report, Settings};
 
 /// The instance a-0 of three, which has waited for minutes.
@@ -62,22 +62,8 @@ impl First {
             ..Seen::default()
         };
         let mut protocol = Protocol::new(&self.settings);
-        protocol.step(&Situation {
-            now: self.now,
-            me: "a-0",
-            identity: "u-1",
-            settings: &self.settings,
-            lease: Some(&seen),
-            api: Some(self.now),
-            data: &self.data,
-            server: &self.server,
-            peers: &self.peers,
-            canary: None,
-            looked: self.now,
-            writing: false,
-            pleading: false,
-            work: None,
-        })
+        let own = (&self.data, &self.server);
+        protocol.step(&situation(self.now, &self.settings, &seen, own, &self.peers))
     }
 }
 

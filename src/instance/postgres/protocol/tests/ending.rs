@@ -7,7 +7,7 @@ use rstest::rstest;
 use super::super::{
     Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
 };
-use super::secs;
+use super::{secs, situation};
 use crate::api::database::agent::{Plea, Record, Report, Role, Settings};
 
 /// The instance a-0, which sees a Lease that names a primary.
@@ -66,21 +66,11 @@ impl Instance {
             ..Report::default()
         };
         let peer = Peer { report, asked: now };
+        let peers = BTreeMap::from([(self.primary.to_owned(), peer)]);
         let situation = Situation {
-            now,
-            me: "a-0",
-            identity: "u-1",
-            settings: &self.settings,
-            lease: Some(&seen),
-            api: Some(now),
-            data: &self.data,
-            server: &self.server,
-            peers: &BTreeMap::from([(self.primary.to_owned(), peer)]),
-            canary: None,
-            looked: now,
             writing: self.writing,
-            pleading: false,
             work: self.work,
+            ..situation(now, &self.settings, &seen, (&self.data, &self.server), &peers)
         };
         ask(&mut self.protocol, &situation)
     }

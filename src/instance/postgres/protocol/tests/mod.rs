@@ -6,11 +6,13 @@ mod primary;
 mod replica;
 mod world;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rstest::rstest;
 
-use crate::api::database::agent::Synchronous;
+use super::{Data, Moment, Peer, Seen, Server, Situation};
+use crate::api::database::agent::{Settings, Synchronous};
 use world::World;
 
 fn whole(world: &mut World, within: Duration) {
@@ -23,6 +25,32 @@ fn whole(world: &mut World, within: Duration) {
             world.states()
         );
         world.tick();
+    }
+}
+
+/// What the instance a-0 knows, whom the API server answers, of a PostgreSQL that was just looked at, with nothing under way.
+fn situation<'a>(
+    now: Moment,
+    settings: &'a Settings,
+    lease: &'a Seen,
+    (data, server): (&'a Data, &'a Server),
+    peers: &'a BTreeMap<String, Peer>,
+) -> Situation<'a> {
+    Situation {
+        now,
+        me: "a-0",
+        identity: "u-1",
+        settings,
+        lease: Some(lease),
+        api: Some(now),
+        data,
+        server,
+        peers,
+        canary: None,
+        looked: now,
+        writing: false,
+        pleading: false,
+        work: None,
     }
 }
 

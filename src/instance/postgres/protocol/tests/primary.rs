@@ -137,21 +137,12 @@ impl Primary {
             false if self.silent => Server::Silent,
             false => Server::Running(self.running.clone()),
         };
+        let data = Data::Present(stored);
         let situation = Situation {
-            now: self.now,
-            me: "a-0",
-            identity: "u-1",
-            settings: &self.settings,
-            lease: Some(&seen),
-            api: Some(self.now),
-            data: &Data::Present(stored),
-            server: &server,
-            peers: &self.peers,
             canary: self.canary,
-            looked: self.now,
             writing,
-            pleading: false,
             work: self.work,
+            ..situation(self.now, &self.settings, &seen, (&data, &server), &self.peers)
         };
         ask(protocol, &situation)
     }

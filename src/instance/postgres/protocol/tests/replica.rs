@@ -6,7 +6,7 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::super::{Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work};
-use super::secs;
+use super::{secs, situation};
 use crate::api::database::agent::{Lsn, Member, Quorum, Record, Report, Role, Settings, Synchronous};
 
 /// The replica a-1 of the primary a-0, which is there or has given the Lease back.
@@ -117,21 +117,12 @@ impl Replica {
             ended: self.ended,
             ..Seen::default()
         };
+        let data = Data::Present(self.stored.clone());
         self.protocol.step(&Situation {
-            now: self.now,
             me: "a-1",
             identity: "u-2",
-            settings: &self.settings,
-            lease: Some(&seen),
-            api: Some(self.now),
-            data: &Data::Present(self.stored.clone()),
-            server: &server,
-            peers: &self.peers,
-            canary: None,
-            looked: self.now,
-            writing: false,
-            pleading: false,
             work: self.work,
+            ..situation(self.now, &self.settings, &seen, (&data, &server), &self.peers)
         })
     }
 

@@ -4,7 +4,7 @@ use super::super::super::{
     Command, Data, How, Peer, Pleading, Protocol, Server, Situation, Stored, Work, Write,
 };
 use super::{Answer, Pending, TICK, Volume, World};
-use crate::api::database::agent::{Contents, Lsn, Plea, Record, Report, State};
+use crate::api::database::agent::{Lsn, Plea, Record, Report, State};
 use crate::instance::postgres::floors::Floors;
 
 impl World {
@@ -148,14 +148,9 @@ impl World {
         let mut report = Report {
             name: instance.name.clone(),
             role,
+            contents: instance.volume.data.contents(),
             api_ms: instance.api.map(|api| (now - api).as_millis() as u64),
             ..Report::default()
-        };
-        report.contents = match &instance.volume.data {
-            Data::Empty => Contents::Nothing,
-            Data::Broken(_) => Contents::Broken,
-            Data::Present(_) => Contents::Data,
-            Data::Unreadable(_) => Contents::Unknown,
         };
         if let Data::Present(stored) = &instance.volume.data {
             report.system_identifier = Some(stored.system_identifier.clone());
