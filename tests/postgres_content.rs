@@ -6,10 +6,11 @@
 #[path = "support/postgres.rs"]
 mod postgres;
 
-use postgres::{Client, Instance, two};
+use postgres::{Client, Instance, PASSWORD, two};
 use roadstead::api::database::agent::{Extension, LogicalDatabase, User};
 use roadstead::instance::postgres::content::{Content, Made};
 use roadstead::instance::postgres::secrets::{NoPassword, Password, Passwords};
+use roadstead::instance::postgres::sql::Local;
 
 /// A primary, and what makes its content.
 struct Primary {
@@ -20,7 +21,15 @@ struct Primary {
 
 impl Primary {
     async fn new() -> Self {
+        Self::with(&[]).await
+    }
+
+    async fn with(parameters: &[(&str, &str)]) -> Self {
         let [mut instance, _] = two().await;
+        let parameters = parameters
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        instance.settings.parameters.extend(parameters);
         instance.initialise().await;
         instance.settings.databases.push(database("orders", "orders"));
         Self {
@@ -258,6 +267,29 @@ async fn a_password_rotates_with_its_secret_and_the_old_one_is_worth_nothing() {
     assert_eq!(none.unwrap_err(), REFUSED);
     primary.password("app", "the new one\\").make_all().await;
     primary.log_in("app", "the new one\\", "orders").await.unwrap();
+}
+
+/// What verifies a password is of use to whoever guesses, and readers of statistics are many.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sees_what_verifies_a_password_who_sees_statements() {
+    let library = ("shared_preload_libraries", "pg_stat_statements");
+    let mut primary = Primary::with(&[library, ("pg_stat_statements.track", "all")]).await;
+    primary.run("CREATE EXTENSION pg_stat_statements").await;
+    primary.declare(user("app")).password("app", "s3cret");
+    // Its session is one of those that are looked at.
+    let mut local = Local::new(&primary.instance.options);
+    local.prepare(&primary.instance.settings, PASSWORD).await.unwrap();
+    primary.make_all().await;
+    let of = |what: &str| format!("SELECT count(*)::text FROM pg_stat_statements WHERE query LIKE '{what}'");
+    assert_eq!(
+        primary.ask(&of("CREATE EXTENSION%")).await,
+        "1",
+        "people's are counted"
+    );
+    assert_eq!(primary.ask(&of("%SCRAM-SHA-256%$%")).await, "0");
+    let shown =
+        "SELECT count(*)::text FROM pg_stat_activity WHERE application_name = 'roadstead' AND query <> ''";
+    assert_eq!(primary.ask(shown).await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,13 +2,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::lease::Missing;
 use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
 use super::verdict::{
     BLOCKED, CERTIFICATE_REFUSED, COMMITS_WAIT, CONTENT_INCOMPLETE, INVALID_SPEC, LOADING, NAME_TAKEN,
     REFUSED, REJECTED, UNREACHABLE, UNSUPPORTED,
 };
 use super::volumes;
-use crate::api::database::agent::Lsn;
 use crate::api::database::v1::DatabaseStatus;
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
@@ -57,11 +57,11 @@ const NEWS_BY_MESSAGE: [&str; 8] = [
     volumes::NOT_GROWN,
 ];
 
-/// The Events for what is new in `after`. `missing` is the part of the last primary's log that the present one lacked.
+/// The Events for what is new in `after`. `missing` is the part of a primary's log that the next one lacked when it last happened.
 pub fn announcements(
     before: Option<&DatabaseStatus>,
     after: &DatabaseStatus,
-    missing: Option<(Lsn, Lsn)>,
+    missing: Option<Missing>,
 ) -> Vec<Announcement> {
     let conditions = before
         .map(|status| status.conditions.as_slice())
@@ -82,13 +82,13 @@ pub fn announcements(
 fn elected(
     before: Option<&DatabaseStatus>,
     after: &DatabaseStatus,
-    missing: Option<(Lsn, Lsn)>,
+    missing: Option<Missing>,
 ) -> Option<Announcement> {
     let primary = after.primary.as_ref()?;
     let earlier = before.and_then(|status| status.primary.as_ref());
-    // The Lease says it for as long as this primary leads; it is news once.
-    let began = before.and_then(|status| status.timeline);
-    let missing = missing.filter(|_| began.is_none() || began < after.timeline);
+    // The Lease goes on saying it; it is news once.
+    let known = before.and_then(|status| status.timeline);
+    let missing = missing.filter(|missing| known.is_none_or(|known| known < missing.since));
     if earlier == Some(primary) && missing.is_none() {
         return None;
     }
@@ -101,14 +101,15 @@ fn elected(
         None => format!("{primary} is the primary{timeline}"),
     };
     let (type_, note) = match missing {
-        Some((from, to)) => {
+        Some(Missing { from, to, since }) => {
             let known = if to > from {
                 format!(" to {to} at least")
             } else {
                 String::new()
             };
             let lost = format!(
-                "{note}, whose log from {from}{known} it lacks: what it acknowledged there without a replica is lost"
+                "{note}; timeline {since} began without the log before it from {from}{known}: \
+                 what was acknowledged there without a replica is lost"
             );
             (EventType::Warning, lost)
         }
@@ -171,6 +172,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
+    use crate::api::database::agent::Lsn;
 
     fn status(phase: &str, primary: Option<&str>, conditions: &[(&str, &str, &str, &str)]) -> DatabaseStatus {
         let condition = |(type_, status, reason, message): &(&str, &str, &str, &str)| Condition {
@@ -195,13 +197,21 @@ mod tests {
         announcements.map(|event| (event.type_, event.reason)).collect()
     }
 
+    fn missing(to: u64, since: i64) -> Missing {
+        Missing {
+            from: Lsn(0x300_0000),
+            to: Lsn(to),
+            since,
+        }
+    }
+
     #[test]
     fn what_a_new_primary_lacks_is_named() {
         let well = status("Running", Some("a-0"), &[]);
         let mut again = status("Running", Some("a-1"), &[]);
         again.timeline = Some(3);
         let note = |to| {
-            let missing = Some((Lsn(0x300_0000), Lsn(to)));
+            let missing = Some(missing(to, 3));
             let [event] = &announcements(Some(&well), &again, missing)[..] else {
                 panic!("not one Event")
             };
@@ -209,16 +219,18 @@ mod tests {
             event.note.clone()
         };
         let known = note(0x300_0158);
-        let lacks = "after a-0, whose log from 0/3000000 to 0/3000158 at least it lacks";
+        let lacks =
+            "after a-0; timeline 3 began without the log before it from 0/3000000 to 0/3000158 at least:";
         assert!(known.contains(lacks), "{known}");
         let unknown = note(0x300_0000);
-        assert!(unknown.contains("whose log from 0/3000000 it lacks"), "{unknown}");
+        let lacks = "without the log before it from 0/3000000: what";
+        assert!(unknown.contains(lacks), "{unknown}");
     }
 
-    /// For as long as a primary leads, the Lease says what it lacked when it began to.
+    /// The Lease goes on saying it.
     #[test]
     fn what_was_lost_long_ago_is_not_told_again() {
-        let missing = Some((Lsn(1), Lsn(2)));
+        let missing = Some(missing(0x300_0158, 2));
         let well = status("Running", Some("a-0"), &[]);
         let away = status("Degraded", None, &[]);
         let [event] = &announcements(Some(&away), &well, missing)[..] else {
@@ -226,6 +238,19 @@ mod tests {
         };
         assert_eq!(event.type_, EventType::Normal, "{}", event.note);
         assert!(announcements(Some(&well), &well, missing).is_empty());
+    }
+
+    #[test]
+    fn what_was_lost_while_no_operator_looked_is_told_by_the_next() {
+        let well = status("Running", Some("a-0"), &[]);
+        let mut again = status("Running", Some("a-0"), &[]);
+        again.timeline = Some(4);
+        let [event] = &announcements(Some(&well), &again, Some(missing(0x300_0158, 3)))[..] else {
+            panic!("not one Event")
+        };
+        assert_eq!(event.type_, EventType::Warning);
+        assert!(event.note.contains("timeline 4"), "{}", event.note);
+        assert!(event.note.contains("timeline 3 began without"), "{}", event.note);
     }
 
     #[test]

@@ -25,10 +25,21 @@ pub struct Held {
     pub quorums: Vec<Quorum>,
     /// Whether commits may have been acknowledged that no replica has.
     pub asynchronous: bool,
-    /// The part of the last primary's log that the present one lacked when it took over.
-    pub missing: Option<(Lsn, Lsn)>,
+    /// The part of a primary's log that the next one lacked when it last happened.
+    pub missing: Option<Missing>,
     /// Since when no write is accepted, if the last primary was stopped in order and none is one since.
     pub stopped: Option<Timestamp>,
+}
+
+/// A part of a primary's log that the next one lacked when it took over: commits in it, and after it, may have been acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Where it begins.
+    pub from: Lsn,
+    /// Up to where that log was known to have been written; no less than `from`.
+    pub to: Lsn,
+    /// The timeline that began without it.
+    pub since: i64,
 }
 
 impl Held {
@@ -48,6 +59,7 @@ impl Held {
             quorums,
             asynchronous,
             missing,
+            missing_since,
             stopped,
             // They change with every renewal, or concern instances alone.
             flushed: _,
@@ -63,7 +75,11 @@ impl Held {
             named: members,
             quorums,
             asynchronous,
-            missing,
+            missing: missing.map(|(from, to)| Missing {
+                from,
+                to,
+                since: i64::from(missing_since),
+            }),
             stopped,
         }
     }

@@ -116,7 +116,8 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
         replicas: i32::try_from(live.pods.len() + seen.leaving.len()).unwrap_or(i32::MAX),
         ready_replicas: i32::try_from(live.ready()).unwrap_or(i32::MAX),
         primary: live.lease.leader().map(str::to_owned),
-        timeline: live.lease.timeline.or(before.timeline),
+        // What a primary lacks is told as its timeline is new here: it must not be before there is one.
+        timeline: live.lease.leader().and(live.lease.timeline).or(before.timeline),
         system_identifier: system_identifier(before, seen),
         instances: live
             .pods

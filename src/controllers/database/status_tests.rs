@@ -438,6 +438,17 @@ fn a_handover_is_under_way_from_the_end_of_one_primary_until_there_is_another() 
     assert_eq!(scene.said(PROGRESSING).0, "False");
 }
 
+/// What the next primary lacks is told when its timeline is new.
+#[test]
+fn a_timeline_that_nobody_leads_is_not_known_yet() {
+    let mut scene = Scene::well();
+    (scene.lease.timeline, scene.lease.holder) = (Some(3), None);
+    scene.database.status.get_or_insert_default().timeline = Some(2);
+    assert_eq!(scene.status().timeline, Some(2));
+    scene.lease.holder = Some("uid-1".into());
+    assert_eq!(scene.status().timeline, Some(3));
+}
+
 #[test]
 fn an_instance_manager_of_another_version_is_named_and_nothing_is_done_about_it() {
     let scene = Scene::well().change(|scene| {

@@ -25,6 +25,18 @@ impl Password {
         Self(password.into())
     }
 
+    /// What a Secret has, if it is one.
+    ///
+    /// # Errors
+    /// With what it is instead, when nobody could log in with it: PostgreSQL refuses what is empty, and clients end a password at a NUL.
+    pub fn of(value: &[u8]) -> Result<Self, &'static str> {
+        match std::str::from_utf8(value) {
+            Ok("") => Err("empty"),
+            Ok(text) if !text.contains('\0') => Ok(Self::new(text)),
+            _ => Err("not text"),
+        }
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -125,12 +137,7 @@ fn password_in(secret: Option<&Secret>, reference: &KeyReference) -> Result<Pass
     let Some(value) = secret.data.as_ref().and_then(|data| data.get(key)) else {
         return missing(format!("Secret {name} has no key {key}"));
     };
-    match std::str::from_utf8(&value.0) {
-        Ok("") => missing(format!("the key {key} of Secret {name} is empty")),
-        // Nobody could log in with it: clients end a password at a NUL.
-        Ok(text) if !text.contains('\0') => Ok(Password::new(text)),
-        _ => missing(format!("the key {key} of Secret {name} is not text")),
-    }
+    Password::of(&value.0).or_else(|what| missing(format!("the key {key} of Secret {name} is {what}")))
 }
 
 #[cfg(test)]

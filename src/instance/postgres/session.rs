@@ -11,10 +11,12 @@ use super::options::Options;
 /// The superuser, who logs in over the socket alone.
 const SUPERUSER: &str = "postgres";
 /// What holds for every statement of ours. No commit of ours waits for a replica, since it would wait for one that never comes before the quorum is told; no
-/// name is looked up in what others have made; nothing is logged with what may be a password's verifier; and what nobody waits for any more ends.
+/// name is looked up in what others have made; nothing is logged, counted or shown with what may be a password's verifier; and what nobody waits for any more
+/// ends. A setting of a library that is not loaded is set all the same, and nobody's.
 const SESSION: &str = "-c search_path=pg_catalog -c synchronous_commit=local -c default_transaction_read_only=off \
     -c log_statement=none -c log_min_duration_statement=-1 -c log_min_error_statement=panic \
     -c log_min_duration_sample=-1 -c log_transaction_sample_rate=0 \
+    -c track_activities=off -c pg_stat_statements.track=none \
     -c debug_print_parse=off -c debug_print_rewritten=off -c debug_print_plan=off \
     -c client_connection_check_interval=1000 -c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0";
 

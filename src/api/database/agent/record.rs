@@ -27,9 +27,11 @@ pub struct Record {
     pub flushed: Lsn,
     /// The instance that is to take over in an orderly way, and nobody else while it can.
     pub handover: Option<String>,
-    /// What the holder may have lacked of the last one's log when it took the Lease: from where, and up to where that one was known to have written, which is no
-    /// less. Commits in it, and after it, may have been acknowledged. None if it lacked nothing.
+    /// What the last holder that lacked something of the log before it may have lacked when it took the Lease: from where, and up to where that log was known
+    /// to have been written, which is no less. Commits in it, and after it, may have been acknowledged. None if none ever lacked anything.
     pub missing: Option<(Lsn, Lsn)>,
+    /// The timeline that began without it.
+    pub missing_since: u32,
     /// Since when no write is accepted, if the last holder stopped in order.
     pub stopped: Option<Timestamp>,
 }

@@ -278,14 +278,21 @@ impl Protocol {
         quorums.extend(quorum);
         // What the last holder wrote after it had renewed the Lease for the last time nobody knows, unless it stopped in order.
         let is_all = record.stopped.is_some() && record.flushed <= running.received;
-        let missing = (record.asynchronous && !is_all)
-            .then(|| (running.received, record.flushed.max(running.received)));
+        let timeline = record.timeline.max(running.timeline) + 1;
+        let (missing, missing_since) = if record.asynchronous && !is_all {
+            let known = record.flushed.max(running.received);
+            (Some((running.received, known)), timeline)
+        } else {
+            // It stays for an operator that was away.
+            (record.missing, record.missing_since)
+        };
         self.claim(
             situation,
             Record {
                 missing,
+                missing_since,
                 primary: situation.me.to_owned(),
-                timeline: record.timeline.max(running.timeline) + 1,
+                timeline,
                 asynchronous,
                 quorums,
                 handover: None,

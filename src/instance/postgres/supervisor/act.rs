@@ -48,7 +48,7 @@ impl Supervisor {
             }
             Event::Files => {
                 self.look_at_files();
-                self.look_at_password();
+                self.owner.look(&self.options.password_file());
                 self.remove_aside();
             }
             Event::Asked(request) => self.answer(request),
@@ -402,7 +402,7 @@ impl Supervisor {
         if self.preparing.is_some() {
             return;
         }
-        let Some(password) = self.password.clone() else {
+        let Some(password) = self.owner.password.clone() else {
             return;
         };
         if self.prepared.as_ref() == Some(&password) && !self.protocol.awaits_checkpoint() {
@@ -415,7 +415,7 @@ impl Supervisor {
             let prepare = async {
                 // Until then nobody can be rewound to this timeline; so nothing that waits for a replica may come before it.
                 local.checkpoint().await?;
-                local.prepare(&settings, &password).await
+                local.prepare(&settings, password.as_str()).await
             };
             let outcome = prepare.await;
             if outcome.is_err() {
@@ -424,16 +424,6 @@ impl Supervisor {
             outcome
         };
         self.preparing = Some(prepare.boxed());
-    }
-
-    fn look_at_password(&mut self) {
-        match std::fs::read_to_string(self.options.password_file()) {
-            Ok(password) => self.password = Some(password),
-            Err(error) if self.password.is_none() => {
-                tracing::warn!(%error, "cannot read the owner's password")
-            }
-            Err(_) => {}
-        }
     }
 
     fn unprepare(&mut self) {

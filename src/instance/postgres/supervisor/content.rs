@@ -12,7 +12,8 @@ use super::super::options::Options;
 use super::super::secrets::{NoPassword, Passwords, SecretClient};
 use super::Supervisor;
 use super::settings::Mounted;
-use crate::api::database::agent::Report;
+use crate::api::database::agent::{MAX_UNMADE, MAX_UNMADE_TEXT, Report};
+use crate::api::text::shorten;
 
 /// Between two looks at the Secrets.
 const LOOK: Duration = Duration::from_secs(10);
@@ -64,7 +65,15 @@ impl Supervisor {
     pub(super) fn report_content(&self, report: &mut Report) {
         let outcome = self.content.outcome.borrow();
         report.made.clone_from(&outcome.made);
-        report.unmade.clone_from(&outcome.unmade);
+        let owner = self
+            .owner
+            .unusable
+            .iter()
+            .map(|why| shorten(why, MAX_UNMADE_TEXT));
+        report.unmade = owner
+            .chain(outcome.unmade.iter().cloned())
+            .take(MAX_UNMADE)
+            .collect();
     }
 }
 

@@ -6,6 +6,7 @@ mod act;
 mod attempts;
 mod content;
 mod freshness;
+mod owner;
 mod pause;
 mod run;
 mod senses;
@@ -34,6 +35,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use self::attempts::Attempts;
 use self::freshness::Freshness;
+use self::owner::Owner;
 use self::senses::{Answers, Beats, Labels, Observed, Suspect};
 use self::settings::Mounted;
 use self::watchdog::Watchdog;
@@ -48,6 +50,7 @@ use super::pods::PodClient;
 use super::postmaster::{LastWords, Postmaster};
 use super::programs::Programs;
 use super::protocol::{Command, Data, Protocol, Work, Write};
+use super::secrets::Password;
 use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
@@ -304,14 +307,13 @@ struct Supervisor {
     writing: Option<BoxFuture<'static, Attempt>>,
     pleading: Option<BoxFuture<'static, (Instant, bool)>>,
     preparing: Option<BoxFuture<'static, Result<(), SqlError>>>,
-    /// The owner's password, as it is mounted.
-    password: Option<String>,
+    owner: Owner,
     /// There may be data that was put aside.
     aside: bool,
     /// It is being removed.
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
-    prepared: Option<String>,
+    prepared: Option<Password>,
     /// It was a replica before, and is the primary since then.
     promoted: Option<Instant>,
     /// Since when it has what every primary has, and a checkpoint of its timeline.
@@ -425,7 +427,7 @@ impl Supervisor {
             pleading: None,
             preparing: None,
             removing: None,
-            password: None,
+            owner: Owner::default(),
             aside: true,
             prepared: None,
             promoted: None,

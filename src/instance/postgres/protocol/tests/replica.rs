@@ -233,6 +233,25 @@ fn what_may_be_lost_is_in_the_lease(
         panic!("it does not take the Lease")
     };
     assert_eq!(record.missing, missing);
+    assert_eq!(record.missing_since, missing.map_or(0, |_| record.timeline));
+}
+
+/// An operator that was away for two failovers tells it still.
+#[test]
+fn what_was_lost_stays_in_the_lease_when_a_later_holder_loses_nothing() {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    replica.record.quorums.clear();
+    (replica.record.missing, replica.record.missing_since) = (Some((Lsn(1), Lsn(2))), 1);
+    replica.step();
+    replica.now += secs(1);
+    let Command::Write(_, record) = replica.step() else {
+        panic!("it does not take the Lease")
+    };
+    assert_eq!(
+        (record.missing, record.missing_since),
+        (Some((Lsn(1), Lsn(2))), 1)
+    );
 }
 
 #[test]

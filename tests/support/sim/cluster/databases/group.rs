@@ -231,6 +231,7 @@ impl Group {
             primary: winner.id.name.clone(),
             handover: None,
             missing: None,
+            missing_since: 0,
             stopped: None,
             ..lease.record.clone()
         };
@@ -343,6 +344,7 @@ impl Group {
             flushed: before.flushed,
             handover: None,
             missing: None,
+            missing_since: 0,
             stopped: None::<Timestamp>,
         }
     }
