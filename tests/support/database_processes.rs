@@ -318,12 +318,15 @@ impl Database {
         .await;
     }
 
-    /// Waits until the Lease says that any of them may take over: right after a copy streams it does not yet.
+    /// Waits until the Lease says that any of them may take over, and whoever does loses nothing unless commits wait for nobody: right after a copy streams
+    /// it does not yet.
     pub async fn settled(&self) {
+        let waits = self.settings.synchronous != Synchronous::Off;
         self.until(LIMIT, "the Lease names all, and one quorum alone", async || {
             let (_, record, _) = self.lease().await;
             let count = |key: &str| record[key].as_array().map_or(0, Vec::len);
-            count("members") == self.instances.len() && count("quorums") <= 1
+            let is_known = count("members") == self.instances.len() && count("quorums") <= 1;
+            is_known && record["asynchronous"] == json!(!waits)
         })
         .await;
     }
