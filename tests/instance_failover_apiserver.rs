@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use database_processes::{Authority, Database, LIMIT};
 use database_writers::Writers;
-use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous, User};
+use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous, Timing, User};
 use roadstead::api::reference::KeyReference;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -226,6 +226,30 @@ async fn a_primary_that_loses_the_api_server_alone_yields_and_there_are_never_tw
     );
     database.cut_off_api(primary, false);
     database.whole().await;
+    writers.finish(&database).await;
+}
+
+/// By the usual one it would stop after 4 s: the other hears from the API server, and promises nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_longer_lease_lets_a_primary_through_a_longer_time_without_the_api_server() {
+    let database = Arc::new(Database::serving("patient", 160, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    database.configure(|settings| settings.timing = Timing::of(18));
+    database
+        .until(LIMIT, "the Lease is claimed for 18 s", async || {
+            database.claimed_seconds().await == Some(18)
+        })
+        .await;
+    let (before, cut) = (database.lease().await, Instant::now());
+    database.cut_off_api(primary, true);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    database.cut_off_api(primary, false);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let pause = writers.ledger.pause(cut, Instant::now());
+    assert!(pause < Duration::from_secs(2), "{pause:?}\n{}", database.logs());
+    let after = database.lease().await;
+    assert_eq!((after.0, after.2), (before.0, before.2), "{}", database.logs());
     writers.finish(&database).await;
 }
 

@@ -45,6 +45,7 @@ fn plea() -> Plea {
     Plea {
         holder: "uid-0123456789abcdef".into(),
         transitions: 4,
+        lease_ms: 6000,
         hears: false,
     }
 }

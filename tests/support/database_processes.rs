@@ -457,9 +457,19 @@ impl Database {
         self.instances[index].way.open.send_replace(!cut);
     }
 
-    pub async fn lease(&self) -> (String, Value, i32) {
+    /// For how many seconds its holder claims the Lease from each renewal on.
+    pub async fn claimed_seconds(&self) -> Option<i32> {
+        let lease = self.the_lease().await;
+        lease.spec.and_then(|spec| spec.lease_duration_seconds)
+    }
+
+    async fn the_lease(&self) -> Lease {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
-        let lease = leases.get(&self.name).await.unwrap();
+        leases.get(&self.name).await.unwrap()
+    }
+
+    pub async fn lease(&self) -> (String, Value, i32) {
+        let lease = self.the_lease().await;
         let record = lease
             .annotations()
             .get(RECORD)

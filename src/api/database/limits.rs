@@ -20,6 +20,10 @@ pub const MIN_STORAGE: &str = "256Mi";
 pub const MIN_MEMORY: &str = "128Mi";
 /// The greatest loss that may be agreed to: more is not a replica that lags, but one that is broken.
 pub const MAX_LAG: &str = "1Gi";
+/// The shortest time in seconds for which a primary that fell silent keeps the Lease: less is what a busy API server or node takes now and then.
+pub const MIN_LEASE: i32 = 6;
+/// The longest, in seconds: nobody takes writes meanwhile.
+pub const MAX_LEASE: i32 = 60;
 /// PostgreSQL's settings.
 pub const MAX_PARAMETERS: usize = 100;
 /// The longest value of a setting, in bytes.

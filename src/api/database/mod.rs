@@ -24,7 +24,7 @@ use kube::CustomResourceExt;
 
 pub use crate::api::problem::{Problem, Problems};
 pub use convert::{status_to_v1, status_to_v1alpha1, to_v1, to_v1alpha1, versions};
-pub use limits::{MAX_INSTANCES, MAX_MAJOR, MAX_NAME, MIN_MAJOR};
+pub use limits::{MAX_INSTANCES, MAX_LEASE, MAX_MAJOR, MAX_NAME, MIN_MAJOR};
 pub use parameters::settings_of;
 pub use served::served;
 pub use size::Size;

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::cel;
 pub use super::content::{Extension, LogicalDatabase, User};
-use super::limits::{MAX_DATABASES, MAX_INSTANCES, MAX_QUANTITY, MAX_SCHEDULE, MAX_USERS, MAX_VERSION};
+use super::limits::{
+    MAX_DATABASES, MAX_INSTANCES, MAX_LEASE, MAX_QUANTITY, MAX_SCHEDULE, MAX_USERS, MAX_VERSION, MIN_LEASE,
+};
 pub use super::size::Size;
 use super::v1alpha1::DEFAULT_SCHEDULE;
 use crate::api::placement::Placement;
@@ -136,6 +138,11 @@ pub struct DatabaseSpec {
     #[x_kube(validation = cel::lag())]
     pub maximum_lag_on_failover: Quantity,
 
+    /// For how many seconds a primary that fell silent is left alone before another instance takes over: from 6 to 60. The default is 6. A primary that cannot renew its Lease stops after two thirds of that; more lets it go on through longer failures of the API server, and makes such failovers later by as much.
+    #[serde(default = "default_lease")]
+    #[schemars(range(min = MIN_LEASE, max = MAX_LEASE))]
+    pub lease_duration_seconds: i32,
+
     /// Users that PostgreSQL has besides the owner, which is named as this object, at most 64. The default is none. One that is taken out of the list stays in PostgreSQL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_USERS))]
@@ -178,6 +185,7 @@ impl Default for DatabaseSpec {
             parameters: BTreeMap::new(),
             synchronous: Synchronous::default(),
             maximum_lag_on_failover: default_lag(),
+            lease_duration_seconds: default_lease(),
             users: Vec::new(),
             databases: Vec::new(),
             tls: Tls::default(),
@@ -186,6 +194,10 @@ impl Default for DatabaseSpec {
             paused: false,
         }
     }
+}
+
+fn default_lease() -> i32 {
+    MIN_LEASE
 }
 
 fn default_lag() -> Quantity {

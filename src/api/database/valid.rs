@@ -37,6 +37,8 @@ pub struct ValidDatabase {
     pub synchronous: Synchronous,
     /// How far behind a replica may be and still take over by itself, in bytes of WAL.
     pub maximum_lag: u64,
+    /// For how long a primary that fell silent keeps the Lease, in seconds: 6 to 60.
+    pub lease: u32,
     /// Users besides the owner, with unique names, in the author's order.
     pub users: Vec<User>,
     /// All databases with unique names, first the one that carries the object's name, then the others in the author's order.

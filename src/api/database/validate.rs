@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
 
 use super::limits::{
-    MAX_CONNECTIONS, MAX_DATABASES, MAX_EXTENSIONS, MAX_INSTANCES, MAX_LAG, MAX_MEMBER_OF, MAX_PARAMETERS,
-    MAX_USERS, MIN_MEMORY, MIN_STORAGE,
+    MAX_CONNECTIONS, MAX_DATABASES, MAX_EXTENSIONS, MAX_INSTANCES, MAX_LAG, MAX_LEASE, MAX_MEMBER_OF,
+    MAX_PARAMETERS, MAX_USERS, MIN_LEASE, MIN_MEMORY, MIN_STORAGE,
 };
 use super::names::{
     EXTENSION, EXTENSION_VERSION, IDENTIFIER, NAME, PREDEFINED_ROLES, SECRET, UNRESERVED, VERSION,
@@ -81,6 +81,7 @@ pub fn validate(database: &Database) -> Result<ValidDatabase, Problems> {
     let storage = check_storage(&mut found, &spec.storage);
     check_parameters(&mut found, &spec.parameters, &resources, major);
     let maximum_lag = check_lag(&mut found, &spec.maximum_lag_on_failover);
+    let lease = check_lease(&mut found, spec.lease_duration_seconds);
     check_users(&mut found, &name, &spec.users, major);
     let databases = check_databases(&mut found, &name, spec);
     check_tls(&mut found, &spec.tls);
@@ -104,6 +105,7 @@ pub fn validate(database: &Database) -> Result<ValidDatabase, Problems> {
         parameters: spec.parameters.clone(),
         synchronous: spec.synchronous,
         maximum_lag,
+        lease,
         users: spec.users.clone(),
         databases,
         tls: spec.tls.clone(),
@@ -163,6 +165,17 @@ fn check_instances(found: &mut Found, spec: &DatabaseSpec) -> i32 {
         expected::STANDBYS,
     );
     instances
+}
+
+fn check_lease(found: &mut Found, seconds: i32) -> u32 {
+    let field = "spec.leaseDurationSeconds";
+    found.expect(
+        (MIN_LEASE..=MAX_LEASE).contains(&seconds),
+        field,
+        seconds,
+        "6 to 60",
+    );
+    u32::try_from(seconds).unwrap_or_default()
 }
 
 /// The size's resources with the author's instead, where there are any. A default request gives way to a limit below it.

@@ -88,7 +88,7 @@ fn a_version_is_enough() {
     let valid = valid(json!({}));
     assert_eq!((valid.major, valid.instances), (17, 1));
     assert_eq!(valid.storage.bytes, 10 << 30);
-    assert_eq!(valid.maximum_lag, 1 << 20);
+    assert_eq!((valid.maximum_lag, valid.lease), (1 << 20, 6));
     assert_eq!(valid.backup_schedule, None);
     let own = ValidLogicalDatabase {
         name: "orders".into(),
@@ -106,7 +106,7 @@ fn all_that_there_is_to_say_can_be_said() {
         "storage": {"size": "100Gi", "storageClassName": "fast", "whenDeleted": "Delete"},
         "parameters": {"work_mem": "16MB", "search_path": "\"$user\", public", "pg_stat_statements.track": "all",
             "shared_preload_libraries": "pg_stat_statements, auto_explain"},
-        "synchronous": "required", "maximumLagOnFailover": "16Mi",
+        "synchronous": "required", "maximumLagOnFailover": "16Mi", "leaseDurationSeconds": 30,
         "users": [
             {"name": "app", "passwordSecret": {"name": "app-password", "key": "password"}, "connectionLimit": 50, "memberOf": ["orders", "readers"]},
             {"name": "readers", "login": false, "memberOf": ["pg_read_all_data"]},
@@ -219,6 +219,8 @@ fn a_wrong_name_is_refused(#[case] name: &str, #[case] accepted: &str, #[case] s
 #[case::broken_bytes(json!({"storage": {"size": "1000000000.5"}}), "storage.size", "1000000000.5", "whole number of bytes", Same)]
 #[case::more_than_there_is(json!({"storage": {"size": "9Ei"}}), "storage.size", "9Ei", "at least 256Mi", LetsPass)]
 #[case::storage_class(json!({"storage": {"storageClassName": "Fast"}}), "storage.storageClassName", "Fast", "StorageClass", Schema)]
+#[case::short_lease(json!({"leaseDurationSeconds": 5}), "leaseDurationSeconds", "5", "6 to 60", Schema)]
+#[case::long_lease(json!({"leaseDurationSeconds": 61}), "leaseDurationSeconds", "61", "6 to 60", Schema)]
 #[case::lag(json!({"maximumLagOnFailover": "2Gi"}), "maximumLagOnFailover", "2Gi", "from 0 to 1Gi", Same)]
 #[case::negative_lag(json!({"maximumLagOnFailover": "-1"}), "maximumLagOnFailover", "-1", "from 0 to 1Gi", Same)]
 #[case::required_with_one_instance(json!({"synchronous": "required"}), "synchronous", "required", "off or preferred", Same)]

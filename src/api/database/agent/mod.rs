@@ -9,6 +9,7 @@ mod lsn;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -131,7 +132,7 @@ pub struct Member {
     pub host: String,
 }
 
-/// The times of the Lease. Milliseconds.
+/// The times of the Lease, in milliseconds. Instances learn of other ones at different times; whoever may be primary goes by what was written into the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Timing {
@@ -143,13 +144,37 @@ pub struct Timing {
     pub retry_ms: u64,
 }
 
+impl Timing {
+    /// Of a Lease that a primary keeps for so many seconds.
+    pub fn of(seconds: u32) -> Self {
+        let lease_ms = u64::from(seconds) * 1000;
+        Self {
+            lease_ms,
+            renew_deadline_ms: lease_ms / 3 * 2,
+            // What is read is read as often, and other bounds count on that.
+            retry_ms: (lease_ms / 6).clamp(1000, 2000),
+        }
+    }
+
+    /// See [`Self::lease_ms`].
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms)
+    }
+
+    /// See [`Self::renew_deadline_ms`].
+    pub fn renew_deadline(&self) -> Duration {
+        Duration::from_millis(self.renew_deadline_ms)
+    }
+
+    /// See [`Self::retry_ms`].
+    pub fn retry(&self) -> Duration {
+        Duration::from_millis(self.retry_ms)
+    }
+}
+
 impl Default for Timing {
     fn default() -> Self {
-        Self {
-            lease_ms: 6000,
-            renew_deadline_ms: 4000,
-            retry_ms: 1000,
-        }
+        Self::of(6)
     }
 }
 
@@ -327,6 +352,9 @@ pub struct Plea {
     pub holder: String,
     /// How often the Lease had changed hands when it took it.
     pub transitions: i32,
+    /// For how long the holder claims the Lease from each renewal on: a promise has to last as long. Milliseconds.
+    #[serde(default)]
+    pub lease_ms: u64,
     /// Whether the API server answers the holder, too, and only takes no writes: then nobody else could take the Lease, and nothing would be won by its end.
     #[serde(default)]
     pub hears: bool,

@@ -34,7 +34,7 @@ pub fn settings(database: &ValidDatabase, decided: &Decided, cluster_domain: &st
         retained: decided.retained.clone(),
         tls: database.tls.enabled,
         tls_required: database.tls.required,
-        timing: Timing::default(),
+        timing: Timing::of(database.lease),
         excused: decided.excused.clone(),
         excused_until: decided.excused_until,
         users: database.users.iter().map(user).collect(),

@@ -14,7 +14,7 @@ use crate::api::database::agent::{Contents, Lsn, Record, Report, Role};
 /// For so long nobody but the one that was named takes the Lease.
 pub(super) const HANDOVER: Duration = Duration::from_secs(10);
 /// Somebody who is as far and comes first by name has so long before the next one tries.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// For so long instances that do not answer are waited for before the very first data is made.
 const GATHERING: Duration = Duration::from_secs(30);
 

@@ -1,6 +1,7 @@
 //! What an instance may be told to do, and what of it takes long.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::api::database::agent::{Quorum, Record};
 
@@ -61,6 +62,8 @@ pub struct Pleading {
     pub others: BTreeSet<String>,
     /// Whether the API server answers the holder, and only takes no writes.
     pub hears: bool,
+    /// For how long the holder claims the Lease, and so for how long a promise has to last.
+    pub lease: Duration,
 }
 
 /// Why the Lease is written.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::candidate::HANDOVER;
+use super::candidate::{HANDOVER, PATIENCE};
 use super::{
     Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
-    is_fresh, retry,
+    is_fresh,
 };
 use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous};
 
@@ -57,7 +57,7 @@ impl Protocol {
         };
         self.said = Some(record.clone());
         if !self.has_given_up(situation.now) {
-            if situation.now >= tenure.tried + retry(situation.settings) && !situation.writing {
+            if situation.now >= tenure.tried + situation.settings.timing.retry() && !situation.writing {
                 let due = self.kept_up(&record, situation);
                 return self.write(Write::Renew, due, situation);
             }
@@ -91,7 +91,7 @@ impl Protocol {
     fn start(&mut self, record: Record, situation: &Situation<'_>) -> Command {
         if self.failed >= STARTS && record.others(situation.me).next().is_some() {
             self.failed = 0;
-            self.let_others(situation.now);
+            self.let_others(situation);
         }
         if let Some(leaving) = &self.leaving {
             // Only what was stopped in order tells how far it goes, and so whether whoever is to take over has all of it.
@@ -118,7 +118,7 @@ impl Protocol {
         let patience = RESTART * MOST_PATIENCE.min(1 << self.retreats.min(31));
         let long = self.lasted(Passing::Starting, situation.now) > patience;
         if long && someone_could_lead(record, situation) {
-            self.let_others(situation.now);
+            self.let_others(situation);
             return Command::Stop(How::Immediate);
         }
         Command::Wait("PostgreSQL to recover".to_owned())
@@ -212,7 +212,7 @@ impl Protocol {
     fn hangs(&mut self, situation: &Situation<'_>) -> bool {
         let now = situation.now;
         if self.lasted(Passing::Promoting, now).min(self.still(now)) > PROMOTION {
-            self.let_others(now);
+            self.let_others(situation);
             return true;
         }
         // One that has just begun has not had the time to write.
@@ -227,18 +227,20 @@ impl Protocol {
         let hung = self.lasted(Passing::Silent, now) > patience
             || (situation.work.is_none() && sign.is_some_and(|sign| now.saturating_sub(sign) > HUNG));
         if hung {
-            self.let_others(now);
+            self.let_others(situation);
         }
         hung
     }
 
     /// Once PostgreSQL has ended, somebody else is to take over, if there is anybody.
-    fn let_others(&mut self, now: Moment) {
+    fn let_others(&mut self, situation: &Situation<'_>) {
         if self.leaving.is_none() {
             self.retreats = self.retreats.saturating_add(1);
         }
         self.leaving.get_or_insert_default();
-        self.shy = now + HANDOVER;
+        let claimed = situation.lease.map_or(Duration::ZERO, |seen| seen.claimed);
+        let lease = claimed.max(situation.settings.timing.lease());
+        self.shy = situation.now + HANDOVER.max(lease + PATIENCE * 2);
     }
 
     /// PostgreSQL was killed for others to take over. A disk that hangs may keep its processes from ending, and then the Lease cannot be given back: it is
@@ -308,8 +310,14 @@ impl Protocol {
     }
 
     pub(super) fn write(&mut self, why: Write, record: Record, situation: &Situation<'_>) -> Command {
+        self.claims = situation.settings.timing;
         if let Some(tenure) = &mut self.tenure {
             tenure.tried = situation.now;
+            // It may take effect and its answer be lost: then the others wait for no longer than it says.
+            if self.claims.lease_ms < tenure.timing.lease_ms {
+                tenure.timing = self.claims;
+                tenure.until = tenure.until.min(situation.now + self.claims.renew_deadline());
+            }
         }
         self.written = record.others(situation.me).map(str::to_owned).collect();
         self.named.extend(self.written.iter().cloned());

@@ -36,7 +36,7 @@ pub use facts::{Data, Running, Server, Stored};
 pub use follower::anew;
 pub use holder::HUNG;
 
-use crate::api::database::agent::{Lsn, Record, Report, Role, Settings};
+use crate::api::database::agent::{Lsn, Record, Report, Role, Settings, Timing};
 
 /// A time of the monotonic clock: since this process began.
 pub type Moment = Duration;
@@ -86,6 +86,8 @@ pub struct Seen {
     pub record: Option<Record>,
     /// How often it has changed hands.
     pub transitions: i32,
+    /// For how long its holder claims it from each renewal on.
+    pub claimed: Duration,
     /// Since when it has not changed.
     pub since: Moment,
     /// Whether the holder's container is known to have ended.
@@ -143,6 +145,9 @@ pub struct Protocol {
     /// The others whom the last write of the Lease names as those who may lead, and whom any does that may have taken effect.
     written: BTreeSet<String>,
     named: BTreeSet<String>,
+    /// For how long that write claims the Lease, and for how long the others were last asked to leave it alone.
+    claims: Timing,
+    asks: Timing,
     /// Since when PostgreSQL has had commits wait for what it has them wait for now, and how far it had flushed then.
     applied: Option<quorum::Applied>,
     /// Somebody asked for the end, or for another primary.
@@ -156,6 +161,8 @@ pub struct Protocol {
 /// How long this instance may be primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tenure {
+    /// The shortest times for which the Lease may say that it is claimed.
+    timing: Timing,
     /// Until then PostgreSQL has to be stopped, if nothing comes of it.
     until: Moment,
     /// When the last renewal that succeeded was sent.
@@ -203,7 +210,7 @@ impl Protocol {
     /// Of a process that begins now. It takes the Lease from nobody for a lease duration: the one before it may have promised that.
     pub fn new(settings: &Settings) -> Self {
         Self {
-            promised: Duration::from_millis(settings.timing.lease_ms),
+            promised: settings.timing.lease(),
             ..Self::default()
         }
     }
@@ -224,14 +231,17 @@ impl Protocol {
     }
 
     /// The Lease was claimed or renewed by a request that was sent then.
-    pub fn renewed(&mut self, sent: Moment, settings: &Settings) {
-        let until = sent + renew_deadline(settings);
+    pub fn renewed(&mut self, sent: Moment) {
+        let timing = self.claims;
+        let until = sent + timing.renew_deadline();
         let tenure = self.tenure.get_or_insert(Tenure {
+            timing,
             until,
             renewed: sent,
             tried: sent,
             pleaded: sent,
         });
+        tenure.timing = timing;
         tenure.until = tenure.until.max(until);
         tenure.renewed = tenure.renewed.max(sent);
         // It was written over whatever came before it, so no earlier write takes effect any more.
@@ -246,13 +256,6 @@ impl Protocol {
         (self.applied, self.said) = (None, None);
         // Whoever only wanted another primary is a replica like any other from here on.
         self.leaving.take_if(|leaving| !leaving.exit);
-    }
-
-    /// Every other member has promised, asked then.
-    pub fn confirmed(&mut self, asked: Moment, settings: &Settings) {
-        if let Some(tenure) = &mut self.tenure {
-            tenure.until = tenure.until.max(asked + renew_deadline(settings));
-        }
     }
 
     /// The data was rewound, or copied.
@@ -340,9 +343,10 @@ impl Protocol {
         Ok(())
     }
 
-    /// Until when this instance may be primary, as far as is known; none if it may not.
-    pub fn until(&self) -> Option<Moment> {
-        self.tenure.map(|tenure| tenure.until)
+    /// Until when this instance may be primary, as far as is known, and for how much longer all others leave it alone; none if it may not.
+    pub fn until(&self) -> Option<(Moment, Duration)> {
+        let rest = |timing: Timing| timing.lease().saturating_sub(timing.renew_deadline());
+        self.tenure.map(|tenure| (tenure.until, rest(tenure.timing)))
     }
 
     /// Whether this instance may be primary at this moment.
@@ -452,7 +456,7 @@ impl Protocol {
         let Some(seen) = situation.lease else { return false };
         seen.holder.is_empty()
             || seen.ended
-            || situation.now.saturating_sub(seen.since) >= lease(situation.settings)
+            || situation.now.saturating_sub(seen.since) >= situation.settings.timing.lease().max(seen.claimed)
             || is_predecessor(&seen.holder, situation.identity)
     }
 
@@ -483,16 +487,4 @@ fn is_of_another_history(words: &str) -> bool {
 
 fn is_fresh(peer: &Peer, now: Moment) -> bool {
     now.saturating_sub(peer.asked) <= FRESH
-}
-
-fn lease(settings: &Settings) -> Duration {
-    Duration::from_millis(settings.timing.lease_ms)
-}
-
-fn renew_deadline(settings: &Settings) -> Duration {
-    Duration::from_millis(settings.timing.renew_deadline_ms)
-}
-
-fn retry(settings: &Settings) -> Duration {
-    Duration::from_millis(settings.timing.retry_ms)
 }

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Command, Pleading, Protocol, Server, Situation, Tenure, lease, retry};
+use super::{Command, Moment, Pleading, Protocol, Server, Situation, Tenure};
+use crate::api::database::MAX_LEASE;
 use crate::api::database::agent::{Plea, Record};
+
+/// Nobody claims the Lease for longer.
+const LONGEST: Duration = Duration::from_secs(MAX_LEASE as u64);
 
 impl Protocol {
     /// Has the others promise once renewals fail. Nothing is won by that once PostgreSQL has ended for good here.
@@ -15,18 +19,19 @@ impl Protocol {
     ) -> Option<Command> {
         let now = situation.now;
         let exits = self.leaving.as_ref().is_some_and(|leaving| leaving.exit);
+        let retry = situation.settings.timing.retry();
         let has_ended = exits && matches!(situation.server, Server::Stopped);
-        if has_ended || now < tenure.renewed + retry(situation.settings) * 2 {
+        if has_ended || now < tenure.renewed + retry * 2 {
             return None;
         }
         // A renewal that was not answered may have taken effect, and whom it names may lead.
         let mut others = self.named.clone();
         others.extend(record.others(situation.me).map(str::to_owned));
         if others.is_empty() {
-            self.confirmed(now, situation.settings);
+            self.extend(now + tenure.timing.renew_deadline());
             return None;
         }
-        let due = now >= tenure.pleaded + retry(situation.settings) / 2;
+        let due = now >= tenure.pleaded + retry / 2;
         if situation.pleading || !due {
             return None;
         }
@@ -34,12 +39,27 @@ impl Protocol {
             pleaded: now,
             ..tenure
         });
+        self.asks = tenure.timing;
         // Renewals have failed for longer than that, and what is read is read as often as the Lease is renewed.
-        let hears = hears(situation, retry(situation.settings));
-        Some(Command::Plead(Pleading { others, hears }))
+        let hears = hears(situation, retry);
+        let lease = self.asks.lease();
+        Some(Command::Plead(Pleading { others, lease, hears }))
     }
 
-    /// Answers a holder that cannot renew. What is granted holds for one lease duration from now on.
+    /// Every other member has promised, asked then.
+    pub fn confirmed(&mut self, asked: Moment) {
+        // A renewal that claims more may have succeeded meanwhile, and one that claims less may have been sent.
+        let claimed = self.tenure.map_or(self.asks, |tenure| tenure.timing);
+        self.extend(asked + self.asks.renew_deadline().min(claimed.renew_deadline()));
+    }
+
+    fn extend(&mut self, until: Moment) {
+        if let Some(tenure) = &mut self.tenure {
+            tenure.until = tenure.until.max(until);
+        }
+    }
+
+    /// Answers a holder that cannot renew. What is granted holds for one lease duration from now on, by whoever counts on the longest.
     ///
     /// # Errors
     /// For people: why not.
@@ -53,13 +73,15 @@ impl Protocol {
                 seen.holder
             ));
         }
-        if !plea.hears && hears(situation, retry(situation.settings) * 2) {
+        if !plea.hears && hears(situation, situation.settings.timing.retry() * 2) {
             return Err("the API server answers here".to_owned());
         }
         if self.tenure.is_some() || situation.writing {
             return Err("the Lease is being written from here".to_owned());
         }
-        self.promised = self.promised.max(situation.now + lease(situation.settings));
+        let asked = Duration::from_millis(plea.lease_ms).min(LONGEST);
+        let lease = situation.settings.timing.lease().max(seen.claimed).max(asked);
+        self.promised = self.promised.max(situation.now + lease);
         Ok(())
     }
 }

@@ -70,14 +70,14 @@ impl Supervisor {
                 Ok(Written::Written(_)) if why == Write::Release => self.protocol.released(),
                 Ok(Written::Written(_)) => {
                     let sent = sent.saturating_duration_since(self.began);
-                    self.protocol.renewed(sent, &self.mounted.settings);
+                    self.protocol.renewed(sent);
                 }
                 Ok(Written::Conflict | Written::Gone) => tracing::info!("the Lease is another than was seen"),
                 Err(error) => tracing::warn!(%error, "cannot write the Lease"),
             },
             Event::Pleaded(sent, true) => {
                 let sent = sent.saturating_duration_since(self.began);
-                self.protocol.confirmed(sent, &self.mounted.settings);
+                self.protocol.confirmed(sent);
             }
             Event::Pleaded(_, false) => {}
             Event::Prepared(Ok(())) => {
@@ -274,7 +274,7 @@ impl Supervisor {
         self.writing = Some(write.boxed());
     }
 
-    fn plead(&mut self, Pleading { others, hears }: Pleading) {
+    fn plead(&mut self, Pleading { others, hears, lease }: Pleading) {
         let Some(transitions) = self
             .seen
             .borrow()
@@ -295,6 +295,7 @@ impl Supervisor {
             holder: self.identity.to_string(),
             transitions,
             hears,
+            lease_ms: u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
         };
         let (peers, sent) = (self.peers.clone(), Instant::now());
         let ask = async move {

@@ -138,7 +138,7 @@ pub async fn run(
         _ = &mut stop => return Ok(()),
         begun = begin(&options, &shown) => begun,
     };
-    let watchdog = watchdog::of(&mounted, &tools)?;
+    let watchdog = Watchdog::begin(tools.volume.holders_of_lock())?;
     let mut supervisor = Supervisor::new(
         options,
         identity,
@@ -350,7 +350,7 @@ impl Supervisor {
         tasks: &mut JoinSet<()>,
     ) -> Self {
         let timing = mounted.settings.timing;
-        let limit = Duration::from_millis(timing.renew_deadline_ms / 2);
+        let limit = timing.renew_deadline() / 2;
         let lease = LeaseClient::new(
             client.clone(),
             &options.namespace,
@@ -399,7 +399,7 @@ impl Supervisor {
         tasks.spawn(senses::beat(options.clone(), leading, beat));
         tasks.spawn(senses::look_for_the_end(pods.clone(), suspected, end));
         tasks.spawn(senses::label(options.clone(), pods, labelled));
-        let follow = lease.clone().follow(Duration::from_millis(timing.retry_ms));
+        let follow = lease.clone().follow(timing.retry());
         tasks.spawn(async move {
             follow.await;
         });

@@ -83,7 +83,7 @@ impl Supervisor {
         let age = seen
             .unchanged_since
             .map(|since| now.saturating_duration_since(since));
-        let retry = Duration::from_millis(self.mounted.settings.timing.retry_ms);
+        let retry = self.mounted.settings.timing.retry();
         let late = age.is_none_or(|age| age > retry * 2) || view.holder.is_empty();
         let detached = matches!(server, Server::Running(running) if !running.primary && !running.streaming);
         let ours = view.holder == self.identity.to_string();

@@ -87,6 +87,7 @@ impl Supervisor {
             holder: view.holder,
             record: view.record,
             transitions: view.transitions,
+            claimed: view.duration.unwrap_or_default(),
             since,
             ended,
         })

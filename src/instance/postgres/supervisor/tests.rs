@@ -147,7 +147,7 @@ impl Fixture {
             programs,
             volume: Arc::new(Volume::lock(&options).unwrap()),
         };
-        let watchdog = watchdog::of(&mounted, &tools).unwrap();
+        let watchdog = Watchdog::begin(tools.volume.holders_of_lock()).unwrap();
         let (shown, _) = watch::channel(Shown::default());
         let (_, requests) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
@@ -268,8 +268,7 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
         });
         supervisor.tell();
     };
-    let settings = supervisor.mounted.settings.clone();
-    supervisor.protocol.renewed(supervisor.began.elapsed(), &settings);
+    supervisor.protocol.renewed(supervisor.began.elapsed());
     answers(supervisor);
     let began = *supervisor.leads.borrow();
     assert!(began.is_some(), "it writes");

@@ -16,8 +16,6 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::volume::Holders;
 use super::Supervisor;
-use super::settings::Mounted;
-use super::work::Tools;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -26,8 +24,18 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug)]
 struct Said {
     turned: Instant,
-    /// Until when PostgreSQL may run as a primary, and its first process.
-    leads: Option<(Instant, Pid)>,
+    leads: Option<Leads>,
+}
+
+/// PostgreSQL may run as a primary.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leads {
+    /// Until then.
+    until: Instant,
+    /// How long the loop may stand still once that time has come: others wait longer.
+    slack: Duration,
+    /// Its first process.
+    first: Pid,
 }
 
 /// Watches for as long as it lives.
@@ -35,11 +43,11 @@ struct Said {
 pub(super) struct Watchdog(Arc<Mutex<Said>>);
 
 impl Watchdog {
-    /// Begins to watch. `slack` is how long the loop may stand still after its time has come: others wait longer than that.
+    /// Begins to watch.
     ///
     /// # Errors
     /// When there can be no more threads.
-    pub(super) fn begin(holders: Holders, slack: Duration) -> std::io::Result<Self> {
+    pub(super) fn begin(holders: Holders) -> std::io::Result<Self> {
         let said = Arc::new(Mutex::new(Said {
             turned: Instant::now(),
             leads: None,
@@ -52,7 +60,7 @@ impl Watchdog {
                 while let Some(said) = watched.upgrade() {
                     let now = *said.lock().unwrap_or_else(PoisonError::into_inner);
                     drop(said);
-                    let overdue = is_overdue(&now, Instant::now(), slack);
+                    let overdue = is_overdue(&now, Instant::now());
                     if let Some(first) = overdue {
                         end(first, &holders, fired);
                     }
@@ -63,8 +71,8 @@ impl Watchdog {
         Ok(Self(said))
     }
 
-    /// The loop turns. `leads` is until when PostgreSQL may run as a primary, and its first process.
-    pub(super) fn turned(&self, leads: Option<(Instant, Pid)>) {
+    /// The loop turns.
+    pub(super) fn turned(&self, leads: Option<Leads>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Said {
             turned: Instant::now(),
             leads,
@@ -72,25 +80,23 @@ impl Watchdog {
     }
 }
 
-/// Half of what others wait for longer than a holder may be primary is left for PostgreSQL to end.
-pub(super) fn of(mounted: &Mounted, tools: &Tools) -> std::io::Result<Watchdog> {
-    let timing = mounted.settings.timing;
-    let slack = timing.lease_ms.saturating_sub(timing.renew_deadline_ms) / 2;
-    Watchdog::begin(tools.volume.holders_of_lock(), Duration::from_millis(slack))
-}
-
 impl Supervisor {
     /// Tells the watchdog that the loop turns, and until when PostgreSQL may run as a primary.
     pub(super) fn show_a_turn(&self) {
         let leads = self.postmaster.as_ref().zip(self.protocol.until());
-        let leads = leads.map(|(postmaster, until)| ((self.began + until).into_std(), postmaster.pid()));
+        let leads = leads.map(|(postmaster, (until, longer))| Leads {
+            until: (self.began + until).into_std(),
+            // Half of what others wait for longer is left for PostgreSQL to end.
+            slack: longer / 2,
+            first: postmaster.pid(),
+        });
         self.watchdog.turned(leads);
     }
 }
 
 /// Whom to end first, if the loop should have done so and has not turned since.
-fn is_overdue(said: &Said, now: Instant, slack: Duration) -> Option<Pid> {
-    let (until, first) = said.leads?;
+fn is_overdue(said: &Said, now: Instant) -> Option<Pid> {
+    let Leads { until, slack, first } = said.leads?;
     let stands_still = now.saturating_duration_since(said.turned) >= slack;
     (now >= until && stands_still).then_some(first)
 }
@@ -144,13 +150,17 @@ mod tests {
         (child, pid)
     }
 
+    fn leads(until: Instant, slack: Duration, first: Pid) -> Leads {
+        Leads { until, slack, first }
+    }
+
     #[test]
     fn a_loop_that_stands_still_costs_postgresql_its_life_once_the_time_is_up_and_not_before() {
         let (_folder, volume) = volume();
         let (mut child, pid) = postgres(&volume);
-        let watchdog = Watchdog::begin(volume.holders_of_lock(), SLACK).unwrap();
+        let watchdog = Watchdog::begin(volume.holders_of_lock()).unwrap();
         let until = Instant::now() + Duration::from_secs(1);
-        watchdog.turned(Some((until, pid)));
+        watchdog.turned(Some(leads(until, SLACK, pid)));
         while Instant::now() + Duration::from_millis(100) < until {
             assert_eq!(volume.holders().unwrap().len(), 2, "it may be primary");
             std::thread::sleep(Duration::from_millis(20));
@@ -167,11 +177,11 @@ mod tests {
     fn a_loop_that_turns_is_left_alone_whatever_it_says() {
         let (_folder, volume) = volume();
         let (mut child, pid) = postgres(&volume);
-        let watchdog = Watchdog::begin(volume.holders_of_lock(), SLACK * 5).unwrap();
+        let watchdog = Watchdog::begin(volume.holders_of_lock()).unwrap();
         let begun = Instant::now();
         while begun.elapsed() < SLACK * 15 {
             // Its time was up long ago: it is about to see that itself.
-            watchdog.turned(Some((begun, pid)));
+            watchdog.turned(Some(leads(begun, SLACK * 5, pid)));
             std::thread::sleep(Duration::from_millis(20));
         }
         // A replica's loop may stand still.

@@ -49,6 +49,7 @@ pub fn changes() -> Vec<(&'static str, Value)> {
         ("parameters", json!({"parameters": {"work_mem": "16MB"}})),
         ("synchronous", json!({"synchronous": "required"})),
         ("maximumLagOnFailover", json!({"maximumLagOnFailover": "2Mi"})),
+        ("leaseDurationSeconds", json!({"leaseDurationSeconds": 30})),
         ("users[].name", user("name", json!("other"))),
         ("users[].login", user("login", json!(false))),
         ("users[].createDatabase", user("createDatabase", json!(true))),

@@ -39,7 +39,7 @@ impl Instance {
 
     fn holder() -> Self {
         let mut holder = Self::new("u-1", "a-0");
-        holder.protocol.renewed(secs(100), &holder.settings);
+        holder.protocol.renewed(secs(100));
         holder
     }
 
@@ -85,6 +85,7 @@ fn a_holder_is_left_alone_by_whom_the_api_server_answers_if_that_takes_no_writes
     let plea = Plea {
         holder: "v-1".to_owned(),
         transitions: 0,
+        lease_ms: 6000,
         hears,
     };
     let promised = peer.ask(|protocol, situation| protocol.promise(&plea, situation));

@@ -78,10 +78,22 @@ fn a_new_database_gets_a_primary_and_replicas(#[case] instances: usize, #[case] 
 
 /// What may happen, at random, and then nothing any more.
 fn storm(seed: u64, instances: usize, synchronous: Synchronous, stoppages: u64) -> World {
+    storm_with(seed, instances, synchronous, stoppages, |_| {})
+}
+
+/// The same, with something else before each.
+fn storm_with(
+    seed: u64,
+    instances: usize,
+    synchronous: Synchronous,
+    stoppages: u64,
+    besides: impl Fn(&mut World),
+) -> World {
     let mut world = World::new(seed, instances, synchronous);
     whole(&mut world, secs(60));
     let count = instances as u64;
     for _ in 0..stoppages {
+        besides(&mut world);
         let someone = world.chance.below(count) as usize;
         let victim = match world.chance.below(3) {
             0 => someone,
@@ -156,6 +168,22 @@ fn there_is_never_a_second_primary_and_all_heals(#[case] instances: usize, #[cas
     for seed in SEEDS {
         let mut world = storm(seed, instances, synchronous, 12);
         whole(&mut world, secs(120));
+    }
+}
+
+/// An instance that goes by a shorter time than the holder must not take the Lease before that one has stopped, nor may a promise end before.
+#[rstest]
+#[case(2)]
+#[case(3)]
+fn other_times_of_the_lease_make_no_second_primary_and_lose_nothing(#[case] instances: usize) {
+    for seed in SEEDS {
+        let mut world = storm_with(seed, instances, Synchronous::Required, 12, |world| {
+            if world.chance.below(2) == 0 {
+                world.retime();
+            }
+        });
+        whole(&mut world, secs(240));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
     }
 }
 

@@ -50,7 +50,7 @@ impl Primary {
             ..Settings::default()
         };
         let mut protocol = Protocol::new(&settings);
-        protocol.renewed(secs(100), &settings);
+        protocol.renewed(secs(100));
         let record = Record {
             primary: "a-0".into(),
             system_identifier: Some("1".into()),
@@ -83,7 +83,7 @@ impl Primary {
     /// What it does now, with these streaming.
     fn step(&mut self, streaming: &[&str], writing: bool) -> Command {
         let mut protocol = std::mem::take(&mut self.protocol);
-        protocol.renewed(self.now, &self.settings);
+        protocol.renewed(self.now);
         let command = self.step_of(&mut protocol, streaming, writing);
         self.protocol = protocol;
         command

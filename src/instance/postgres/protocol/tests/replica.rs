@@ -289,8 +289,7 @@ fn recovery_is_given_up_only_where_others_can_take_over(
         for (name, received) in others {
             holder.hears(name, Role::Replica, *received);
         }
-        let settings = holder.settings.clone();
-        holder.protocol.renewed(holder.now, &settings);
+        holder.protocol.renewed(holder.now);
         command = holder.step();
         if matches!(command, Command::Stop(_)) {
             break;
@@ -305,13 +304,12 @@ fn a_promotion_that_still_replays_is_not_given_up() {
     holder.record.primary = "a-1".into();
     holder.holder = "u-2".into();
     holder.work = Some(Work::Promoting);
-    let settings = holder.settings.clone();
     let mut wait = |replays: u64| {
         let mut command = Command::Exit;
         for _ in 0..62 {
             holder.now += Duration::from_millis(500);
             holder.running.replayed.0 += replays;
-            holder.protocol.renewed(holder.now, &settings);
+            holder.protocol.renewed(holder.now);
             command = holder.step();
         }
         command
@@ -366,11 +364,10 @@ fn promotions_that_fail_one_after_the_other_are_given_up_like_one_that_lasts() {
     let mut holder = Replica::new();
     holder.record.primary = "a-1".into();
     holder.holder = "u-2".into();
-    let settings = holder.settings.clone();
     let mut attempts = 0;
     let given_up = (0..80).find(|turn| {
         holder.now += Duration::from_millis(500);
-        holder.protocol.renewed(holder.now, &settings);
+        holder.protocol.renewed(holder.now);
         holder.work = (turn % 7 != 0).then_some(Work::Promoting);
         match holder.step() {
             Command::Stop(how) => how == How::Immediate,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::super::{Seen, Server};
 use super::{Volume, World};
+use crate::api::database::agent::Timing;
 
 impl World {
     /// The container ends, and PostgreSQL with it. The kubelet says so and starts another one after a while.
@@ -106,6 +107,12 @@ impl World {
         for instance in &mut self.instances {
             instance.slow = false;
         }
+    }
+
+    /// Somebody has the Lease be claimed for another time.
+    pub fn retime(&mut self) {
+        self.settings.timing = Timing::of([6, 12, 30][self.chance.below(3) as usize]);
+        self.say(format!("the times are {:?} from now on", self.settings.timing));
     }
 
     /// Somebody deletes the Lease, and the operator makes it anew.

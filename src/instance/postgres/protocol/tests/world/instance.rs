@@ -11,6 +11,7 @@ impl Instance {
     pub(super) fn new(name: String, uid: u64, settings: &Settings) -> Self {
         Self {
             name,
+            timing: settings.timing,
             uid,
             nonce: 0,
             volume: Volume::default(),
@@ -43,7 +44,10 @@ impl Instance {
     }
 
     pub(super) fn die(&mut self) {
-        let settings = Settings::default();
+        let settings = Settings {
+            timing: self.timing,
+            ..Settings::default()
+        };
         self.stop(false);
         let (name, uid, volume) = (self.name.clone(), self.uid, std::mem::take(&mut self.volume));
         *self = Self {

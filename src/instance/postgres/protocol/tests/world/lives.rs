@@ -4,7 +4,7 @@ use super::super::super::{
     Command, Data, How, Peer, Pleading, Protocol, Server, Situation, Stored, Work, Write,
 };
 use super::{Answer, Pending, TICK, Volume, World};
-use crate::api::database::agent::{Lsn, Plea, Record, Report, State};
+use crate::api::database::agent::{Lsn, Plea, Record, Report, Settings, State};
 use crate::instance::postgres::floors::Floors;
 
 impl World {
@@ -14,7 +14,7 @@ impl World {
         act: impl FnOnce(&mut Protocol, &Situation<'_>) -> T,
     ) -> T {
         let now = self.now;
-        let settings = self.settings.clone();
+        let settings = self.settings_of(index);
         let instance = &mut self.instances[index];
         let identity = instance.identity();
         let server = if instance.hung && !matches!(instance.server, Server::Stopped) {
@@ -44,6 +44,14 @@ impl World {
         outcome
     }
 
+    /// What it knows of the settings.
+    fn settings_of(&self, index: usize) -> Settings {
+        Settings {
+            timing: self.instances[index].timing,
+            ..self.settings.clone()
+        }
+    }
+
     pub(super) fn live(&mut self, index: usize) {
         if self.instances[index].began.is_none() {
             // The lock of the volume is not to be had while processes wait for its disk.
@@ -66,7 +74,7 @@ impl World {
     pub(super) fn begin(&mut self, index: usize) {
         let nonce = self.chance.next();
         let now = self.now;
-        let settings = self.settings.clone();
+        let settings = self.settings_of(index);
         let instance = &mut self.instances[index];
         instance.nonce = nonce;
         // The clock of a process begins with it; here they all share one, so its promise does too.
@@ -81,6 +89,10 @@ impl World {
     /// What it sees of the Lease, of the others and of its own PostgreSQL.
     pub(super) fn look(&mut self, index: usize) {
         let now = self.now;
+        // Nothing is drawn where there is nothing to learn.
+        if self.instances[index].timing != self.settings.timing && self.chance.below(200) == 0 {
+            self.instances[index].timing = self.settings.timing;
+        }
         if !self.api_cut.contains(&index) && self.chance.below(6) == 0 {
             self.instances[index].api = Some(now);
             let (newest, version) = (self.lease.seen.clone(), self.lease.version);
@@ -190,7 +202,6 @@ impl World {
                 .lease
                 .take()
                 .and_then(|pending| pending.what);
-            let settings = self.settings.clone();
             let instance = &mut self.instances[index];
             match answer {
                 Some(Answer::Written {
@@ -203,7 +214,7 @@ impl World {
                     instance.see(seen, version, now);
                     match why {
                         Write::Release => instance.protocol.released(),
-                        Write::Claim | Write::Renew => instance.protocol.renewed(sent, &settings),
+                        Write::Claim | Write::Renew => instance.protocol.renewed(sent),
                     }
                 }
                 Some(Answer::Refused { seen, version }) => {
@@ -222,9 +233,9 @@ impl World {
                 .plea
                 .take()
                 .is_some_and(|pending| pending.what);
-            let (sent, settings) = (self.instances[index].plea_sent, self.settings.clone());
+            let sent = self.instances[index].plea_sent;
             if granted {
-                self.instances[index].protocol.confirmed(sent, &settings);
+                self.instances[index].protocol.confirmed(sent);
             }
         }
         if self.instances[index]
@@ -326,6 +337,7 @@ impl World {
             };
             self.lease.seen.ended &= !took;
             self.lease.seen.record = Some(record);
+            self.lease.seen.claimed = self.instances[index].timing.lease();
             self.lease.renewed = self.now;
             let (seen, version) = (self.lease.seen.clone(), self.lease.version);
             Some(Answer::Written {
@@ -345,6 +357,7 @@ impl World {
             holder: self.instances[index].identity(),
             transitions: seen.transitions,
             hears: pleading.hears,
+            lease_ms: pleading.lease.as_millis() as u64,
         };
         let mut granted = true;
         for member in &pleading.others {

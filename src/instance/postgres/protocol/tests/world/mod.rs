@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::{Command, Data, Moment, Peer, Protocol, Seen, Server, Work, Write};
-use crate::api::database::agent::{Lsn, Member, Quorum, Settings, Synchronous};
+use crate::api::database::agent::{Lsn, Member, Quorum, Settings, Synchronous, Timing};
 
 pub const TICK: Duration = Duration::from_millis(50);
 
@@ -70,6 +70,8 @@ enum Answer {
 
 pub struct Instance {
     pub name: String,
+    /// The times that it goes by: it learns of others sooner or later.
+    timing: Timing,
     uid: u64,
     nonce: u64,
     pub volume: Volume,
