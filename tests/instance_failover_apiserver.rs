@@ -189,6 +189,29 @@ async fn a_primary_that_is_asked_to_stop_hands_over_at_once() {
     writers.finish(&database).await;
 }
 
+/// Its first write, as clients write, waits for as long; its sign of life must not wait for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_took_over_is_left_alone_however_long_the_only_standby_is_away() {
+    let database = Arc::new(Database::serving("lonely", 170, 2, Synchronous::Required).await);
+    let primary = database.primary().await.unwrap();
+    database.settled().await;
+    database.instances[primary].ask_to_stop();
+    let next = database.another_primary(primary).await;
+    let state = async || {
+        let begun = database
+            .ask(next, "SELECT pg_postmaster_start_time()::text")
+            .await;
+        let (holder, _, transitions) = database.lease().await;
+        (holder, transitions, begun.unwrap_or_default())
+    };
+    let before = state().await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(state().await, before, "{}", database.logs());
+    database.start(primary);
+    database.whole().await;
+    assert_eq!(database.primary().await, Some(next));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_loses_the_api_server_alone_yields_and_there_are_never_two() {
     let database = Arc::new(Database::serving("alone", 60, 3, Synchronous::Required).await);

@@ -278,7 +278,10 @@ async fn nobody_sees_what_verifies_a_password_who_sees_statements() {
     primary.declare(user("app")).password("app", "s3cret");
     // Its session is one of those that are looked at.
     let mut local = Local::new(&primary.instance.options);
-    local.prepare(&primary.instance.settings, PASSWORD).await.unwrap();
+    local
+        .prepare(&primary.instance.settings, Some(PASSWORD))
+        .await
+        .unwrap();
     primary.make_all().await;
     let of = |what: &str| format!("SELECT count(*)::text FROM pg_stat_statements WHERE query LIKE '{what}'");
     assert_eq!(

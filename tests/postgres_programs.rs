@@ -89,7 +89,7 @@ async fn a_replica_takes_over_and_the_old_primary_follows_it() {
     assert_eq!((primary.timeline, primary.upstream), (2, None));
     one.local.checkpoint().await.unwrap();
     let settings = one.settings.clone();
-    one.local.prepare(&settings, PASSWORD).await.unwrap();
+    one.local.prepare(&settings, Some(PASSWORD)).await.unwrap();
 
     zero.configure(Some(1), None);
     zero.programs
@@ -404,7 +404,7 @@ async fn each_logs_in_as_they_may_and_nobody_else() {
     zero.initialise().await;
     // Once more, as each new primary does.
     let settings = zero.settings.clone();
-    zero.local.prepare(&settings, PASSWORD).await.unwrap();
+    zero.local.prepare(&settings, Some(PASSWORD)).await.unwrap();
     let owner = zero.connect("orders", "orders").await.unwrap();
     owner
         .batch_execute("CREATE TABLE a (n int); INSERT INTO a VALUES (1)")

@@ -13,7 +13,7 @@ use crate::world::{OPERATORS, World};
 
 /// The most Events and log lines that are printed.
 const EVENTS: usize = 12;
-const LINES: i64 = 12;
+const LINES: i64 = 40;
 /// The most characters of one line.
 const WIDTH: usize = 400;
 
@@ -118,12 +118,10 @@ async fn pods(world: &World, namespace: &str) {
         let containers: Vec<String> = statuses.map(container).collect();
         let phase = status.phase.as_deref().unwrap_or("-");
         println!("    | Pod {namespace}/{name}: {phase} {}", containers.join(", "));
-        let restarted = status
-            .container_statuses
-            .iter()
-            .flatten()
-            .any(|it| it.restart_count > 0);
-        if name.starts_with("roadstead-operator-") || phase == "Failed" || restarted {
+        let running = || status.container_statuses.iter().flatten();
+        let restarted = running().any(|it| it.restart_count > 0);
+        let unready = phase == "Running" && running().any(|it| !it.ready);
+        if name.starts_with("roadstead-operator-") || phase == "Failed" || restarted || unready {
             log(&api, &name, false).await;
             if restarted {
                 log(&api, &name, true).await;

@@ -135,7 +135,7 @@ impl Instance {
         self.configure(None, None);
         self.programs.initdb(&self.options, self.volume()).await.unwrap();
         self.start().await;
-        self.local.prepare(&self.settings, PASSWORD).await.unwrap();
+        self.local.prepare(&self.settings, Some(PASSWORD)).await.unwrap();
     }
 
     pub async fn join(&mut self, upstream: usize) {

@@ -14,6 +14,9 @@ const BOUND: Duration = HUNG;
 /// How old a connection may be: a new one shows that PostgreSQL still takes them.
 const AGE: Duration = Duration::from_secs(10);
 
+/// The SQLSTATE of a PostgreSQL that starts up or shuts down.
+const CANNOT_CONNECT_NOW: &str = "57P03";
+
 /// What became of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
@@ -28,6 +31,15 @@ pub enum Beat {
     },
     /// There was no answer, or nobody to give one.
     Silent(String),
+}
+
+/// That it takes no connections, since it is shutting down, is no sign of life: that may never end.
+async fn connect(options: &Options) -> Result<Session, SqlError> {
+    let session = Session::open(options, "postgres", BOUND).await;
+    session.map_err(|error| match error {
+        SqlError::Answered { code, message } if code == CANNOT_CONNECT_NOW => SqlError::Gone(message),
+        error => error,
+    })
 }
 
 /// Writes the heartbeat, over a connection of its own, so that nothing else of ours can hold it up.
@@ -55,10 +67,7 @@ impl Canary {
         let write = async {
             let (session, opened) = match session {
                 Some(session) => session,
-                None => (
-                    Session::open(&self.options, "postgres", BOUND).await?,
-                    Instant::now(),
-                ),
+                None => (connect(&self.options).await?, Instant::now()),
             };
             session.ask(BEAT, BOUND).await?;
             Ok((session, opened))

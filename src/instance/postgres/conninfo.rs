@@ -49,7 +49,10 @@ pub fn render(options: &Options, host: &str, purpose: Purpose) -> String {
         Purpose::Replication => {}
         // It writes to disk while it receives, and begins from nothing if the primary gives it up.
         Purpose::BaseBackup => pairs.push(("options", "-c wal_sender_timeout=60s")),
-        Purpose::Rewind => pairs.extend([("dbname", "postgres"), ("options", "-c search_path=pg_catalog")]),
+        Purpose::Rewind => pairs.extend([
+            ("dbname", "postgres"),
+            ("options", "-c search_path=pg_catalog -c idle_session_timeout=0"),
+        ]),
     }
     let pairs: Vec<_> = pairs
         .iter()

@@ -79,15 +79,10 @@ impl Programs {
         let mut command = Command::new(self.bin.join(name));
         command.stdin(volume.hold()?).env("LC_ALL", "C");
         // What a person has set in the image must not lead elsewhere.
-        for name in [
-            "PGDATA",
-            "PGHOST",
-            "PGOPTIONS",
-            "PGSERVICE",
-            "PGPASSFILE",
-            "PGPASSWORD",
-        ] {
-            command.env_remove(name);
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"PG") {
+                command.env_remove(name);
+            }
         }
         // A folder that this user may read: the programs look for theirs from here.
         command.current_dir(&options.volume);

@@ -20,6 +20,9 @@ const SESSION: &str = "-c search_path=pg_catalog -c synchronous_commit=local -c 
     -c debug_print_parse=off -c debug_print_rewritten=off -c debug_print_plan=off \
     -c client_connection_check_interval=1000 -c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0";
 
+/// The same for what not every version has: to one that lacks it, it would be a mistake in [`SESSION`].
+const NEWER: &str = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout' AND setting <> '0'";
+
 /// Why PostgreSQL was of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
@@ -91,12 +94,16 @@ impl Session {
             .dbname(database)
             .application_name("roadstead")
             .options(SESSION);
+        let deadline = Instant::now() + bound;
         let (client, connection) = within(bound, config.connect(NoTls)).await?;
         let connection = tokio::spawn(async move {
             // Whoever asks hears of it as well.
             let _ = connection.await;
         });
-        Ok(Self { client, connection })
+        let session = Self { client, connection };
+        let left = deadline.saturating_duration_since(Instant::now());
+        session.ask(NEWER, left).await?;
+        Ok(session)
     }
 
     /// Whether the server has closed it.

@@ -17,6 +17,8 @@ use crate::instance::postgres::protocol::Running;
 const ANSWER: Duration = Duration::from_secs(3);
 /// How long a change may take.
 const CHANGE: Duration = Duration::from_secs(60);
+/// How long a write may take that waits for replicas. Whoever gives it up leaves a process of PostgreSQL behind that goes on waiting.
+const WRITTEN: Duration = Duration::from_secs(60 * 60);
 /// How long a checkpoint may take.
 const CHECKPOINT: Duration = Duration::from_secs(10 * 60);
 
@@ -50,6 +52,9 @@ const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
     SELECT name, setting FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
     SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
         WHERE f.error IS NOT NULL AND (s.context IS DISTINCT FROM 'postmaster' OR NOT s.pending_restart) ORDER BY 1 LIMIT 20";
+
+/// A transaction that has a commit of its own and changes no row.
+const WRITE: &str = "SET synchronous_commit = on; SELECT pg_logical_emit_message(true, 'roadstead', '')";
 
 /// Ours are those of the superuser at the socket that say so.
 const END_READERS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
@@ -108,13 +113,13 @@ impl Local {
         configuration(&answers).ok_or(SqlError::Odd("its configuration cannot be read"))
     }
 
-    /// Writes once as clients do: it waits until enough replicas have it.
+    /// Writes once as clients do: it waits until enough replicas have it. It locks nothing meanwhile: the heartbeat, which shows that PostgreSQL works, must not
+    /// wait for it.
     ///
     /// # Errors
-    /// When that takes longer than a minute, or fails.
+    /// When that takes longer than an hour, or fails.
     pub async fn write(&mut self) -> Result<(), SqlError> {
-        let statements = format!("SET synchronous_commit = on; {}", prepare::BEAT);
-        let outcome = self.ask(&statements, CHANGE).await.map(drop);
+        let outcome = self.ask(WRITE, WRITTEN).await.map(drop);
         // Nothing else of ours is to wait for a replica.
         self.session = None;
         outcome
@@ -146,15 +151,17 @@ impl Local {
         self.ask("CHECKPOINT", CHECKPOINT).await.map(drop)
     }
 
-    /// Makes what every primary has, if it is not there: the role for replication, the owner with its password, its database, and the heartbeat's table.
+    /// Makes what every primary has, if it is not there: the role for replication, the owner with its password if that is known, its database, and the heartbeat's table.
     ///
     /// # Errors
     /// When it fails, or a part takes longer than a minute.
-    pub async fn prepare(&mut self, settings: &Settings, password: &str) -> Result<(), SqlError> {
+    pub async fn prepare(&mut self, settings: &Settings, password: Option<&str>) -> Result<(), SqlError> {
         self.ask(prepare::REPLICATION, CHANGE).await?;
         self.ask(prepare::HEARTBEAT, CHANGE).await?;
         self.ask(&prepare::owner(&settings.database)?, CHANGE).await?;
-        self.set_owner_password(&settings.database, password).await?;
+        if let Some(password) = password {
+            self.set_owner_password(&settings.database, password).await?;
+        }
         let found = self
             .ask(&prepare::find_database(&settings.database), ANSWER)
             .await?;

@@ -20,6 +20,8 @@ use crate::world::World;
 
 /// The size of a disk that is filled: some data and a few files of the write-ahead log have room.
 const SMALL: u32 = 384;
+/// What each timeline leaves there: a segment of the log goes once the log has gone on from it, on whichever timeline.
+const SEGMENT: u32 = 16;
 /// No disk stays frozen for longer.
 const FROZEN: Duration = Duration::from_secs(60);
 /// How long a volume stays full: long enough for a few attempts at whatever does not help.
@@ -97,7 +99,7 @@ async fn drains_may_take(instances: &[Instance], wanted: bool) -> Outcome {
 /// Writes stop, or another instance takes over, once. Nothing goes back and forth, and nobody's hand is needed but to make room.
 pub async fn a_full_volume_costs_no_write_and_no_series_of_failovers(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
-    let (disks, database) = on_disks(&world, "full").await?;
+    let (disks, database) = on_disks(&world, "full", SMALL).await?;
     let observed = database.observed().await?;
     let primary = database.primary().await?;
     let (_, before) = database.lease().await?;
@@ -150,7 +152,12 @@ pub async fn a_full_volume_costs_no_write_and_no_series_of_failovers(world: Arc<
 /// Its processes cannot be killed before the disk answers again.
 pub async fn a_primary_whose_disk_hangs_is_replaced_and_comes_back(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
-    let (disks, database) = on_disks(&world, "disk-hangs").await?;
+    let (disks, database) = on_disks(
+        &world,
+        "disk-hangs",
+        SMALL + SEGMENT * world.settings.rounds as u32,
+    )
+    .await?;
     let observed = database.observed().await?;
     let mut each = Vec::new();
     for _ in 0..world.settings.rounds {
@@ -345,8 +352,8 @@ async fn repeated(world: &Arc<World>, scenario: &str, fault: Fault) -> Outcome {
 }
 
 /// A database whose instances have small disks of their own.
-async fn on_disks(world: &Arc<World>, scenario: &str) -> Outcome<(Disks, Database)> {
-    let disks = Disks::make(world, scenario, "orders", INSTANCES, SMALL).await?;
+async fn on_disks(world: &Arc<World>, scenario: &str, mebibytes: u32) -> Outcome<(Disks, Database)> {
+    let disks = Disks::make(world, scenario, "orders", INSTANCES, mebibytes).await?;
     let spec = json!({
         "storage": {"size": "1Gi", "storageClassName": disk::CLASS, "whenDeleted": "Delete"},
         "parameters": {

@@ -16,6 +16,8 @@ use super::sql::{Local, SqlError};
 use crate::api::database::agent::{LogicalDatabase, MAX_UNMADE, MAX_UNMADE_TEXT, Settings, User};
 use crate::api::text::shorten;
 
+/// How much a report tells of it: one more is about the owner.
+const MOST: usize = MAX_UNMADE - 1;
 /// How long a lookup may take. What the image has is in many files.
 const LOOKUP: Duration = Duration::from_secs(10);
 /// How long a change of a role may take.
@@ -59,8 +61,8 @@ impl Made {
 
     /// The same, as long as a report may be.
     pub fn told(&self) -> Vec<String> {
-        let mut told: Vec<String> = self.unmade.iter().take(MAX_UNMADE).cloned().collect();
-        if self.unmade.len() > MAX_UNMADE {
+        let mut told: Vec<String> = self.unmade.iter().take(MOST).cloned().collect();
+        if self.unmade.len() > MOST {
             told.pop();
             told.push(format!("and {} more", self.unmade.len() - told.len()));
         }
@@ -219,11 +221,11 @@ mod tests {
             made.fail(&roles::field(&user.to_string()), &"x".repeat(1000));
         }
         let told = made.told();
-        assert_eq!(told.len(), MAX_UNMADE);
+        assert_eq!(told.len(), MOST);
         assert!(told.iter().all(|text| text.len() <= MAX_UNMADE_TEXT));
         assert!(told[0].starts_with("spec.users[0]: xxx"), "{}", told[0]);
-        assert_eq!(told.last().unwrap(), "and 81 more");
-        made.unmade.truncate(MAX_UNMADE);
-        assert!(made.told().last().unwrap().starts_with("spec.users[19]: "));
+        assert_eq!(told.last().unwrap(), "and 82 more");
+        made.unmade.truncate(MOST);
+        assert!(made.told().last().unwrap().starts_with("spec.users[18]: "));
     }
 }

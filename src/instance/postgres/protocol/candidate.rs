@@ -272,12 +272,20 @@ impl Protocol {
         }
         let others: Vec<&str> = able.keys().copied().collect();
         let quorum = first_quorum(&others, situation);
+        // Whoever is not here may go on where this timeline does not, however far: until it has streamed from here, it leads nobody.
+        let members = able
+            .keys()
+            .copied()
+            .chain([situation.me])
+            .map(str::to_owned)
+            .collect();
         let mut quorums = record.quorums.clone();
         quorums.retain(|before| Some(before) != quorum.as_ref());
         let asynchronous = record.asynchronous || quorum.is_none();
         quorums.extend(quorum);
         // What the last holder wrote after it had renewed the Lease for the last time nobody knows, unless it stopped in order.
-        let is_all = record.stopped.is_some() && record.flushed <= running.received;
+        let is_given_back = situation.lease.is_some_and(|seen| seen.holder.is_empty());
+        let is_all = is_given_back && record.stopped.is_some() && record.flushed <= running.received;
         let timeline = record.timeline.max(running.timeline) + 1;
         let (missing, missing_since) = if record.asynchronous && !is_all {
             let known = record.flushed.max(running.received);
@@ -291,6 +299,7 @@ impl Protocol {
             Record {
                 missing,
                 missing_since,
+                members,
                 primary: situation.me.to_owned(),
                 timeline,
                 asynchronous,

@@ -304,6 +304,8 @@ impl Protocol {
             asynchronous: said.asynchronous || running.quorum.is_none(),
             quorums,
             flushed: running.received,
+            missing: said.missing,
+            missing_since: said.missing_since,
             ..Record::default()
         };
         self.write(Write::Claim, record, situation)

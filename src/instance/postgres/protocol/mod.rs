@@ -132,8 +132,8 @@ pub struct Protocol {
     failed: u32,
     /// How often others were let take over, since PostgreSQL was last the primary.
     retreats: u32,
-    /// How far a replica has replayed, and since when.
-    replayed: Option<(Lsn, Moment)>,
+    /// How far a replica has received and replayed, and since when.
+    moved: Option<((Lsn, Lsn), Moment)>,
     /// Since when PostgreSQL has been in a state that should pass.
     lasting: Option<(Passing, Moment)>,
     /// Since when PostgreSQL has been the primary.
@@ -406,40 +406,49 @@ impl Protocol {
             Server::Silent => self.leading,
             _ => None,
         };
-        let attached = match situation.server {
-            Server::Running(running) => {
-                running.primary || running.streaming || self.primary_of(situation).is_none()
-            }
-            _ => true,
-        };
+        let attached = self.is_attached(situation);
         self.reached &= !attached;
         self.detached = if attached {
             None
         } else {
             self.detached.or(Some(now))
         };
-        if matches!(situation.server, Server::Running(running) if running.streaming || running.primary) {
-            self.mending = Mending::Nothing;
-            (self.stillborn, self.futile) = (0, 0);
-        }
         if let Server::Running(running) = situation.server {
+            if running.primary || running.streaming && attached {
+                self.mending = Mending::Nothing;
+                (self.stillborn, self.futile) = (0, 0);
+            }
             self.failed = 0;
             if running.primary {
                 self.retreats = 0;
             }
         }
-        self.replayed = match situation.server {
+        self.moved = match situation.server {
             Server::Running(running) if !running.primary => {
-                let same = self.replayed.filter(|(before, _)| *before == running.replayed);
-                same.or(Some((running.replayed, now)))
+                let reach = (running.received, running.replayed);
+                let same = self.moved.filter(|(before, _)| *before == reach);
+                same.or(Some((reach, now)))
             }
             _ => None,
         };
     }
 
-    /// For how long a replica has replayed nothing: it receives only once it has replayed what it has.
+    /// Whether a replica receives what the primary writes, or there is none. One that has parted from it is sent again and again, every few seconds, what both have of the
+    /// timeline before, and streams for a moment each time.
+    fn is_attached(&self, situation: &Situation<'_>) -> bool {
+        let (Server::Running(running), Some(primary)) = (situation.server, self.primary_of(situation)) else {
+            return true;
+        };
+        let is_on_its_timeline = primary
+            .report
+            .timeline
+            .is_none_or(|timeline| running.timeline >= timeline);
+        running.primary || running.streaming && is_on_its_timeline
+    }
+
+    /// For how long a replica has received and replayed nothing: it receives only once it has replayed what it has.
     fn still(&self, now: Moment) -> Duration {
-        self.replayed
+        self.moved
             .map_or(Duration::MAX, |(_, since)| now.saturating_sub(since))
     }
 
@@ -458,6 +467,13 @@ impl Protocol {
             || seen.ended
             || situation.now.saturating_sub(seen.since) >= situation.settings.timing.lease().max(seen.claimed)
             || is_predecessor(&seen.holder, situation.identity)
+            || self.is_own(seen, situation)
+    }
+
+    /// Whether it is held by this very process, which does not know: the answer to its claim was lost, or its time was up.
+    fn is_own(&self, seen: &Seen, situation: &Situation<'_>) -> bool {
+        let is_idle = self.tenure.is_none() && self.leaving.is_none() && !situation.writing;
+        is_idle && seen.holder == situation.identity
     }
 
     /// What the primary said, if it said so not long ago, and that it is one.

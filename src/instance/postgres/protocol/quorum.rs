@@ -32,7 +32,7 @@ pub(super) struct Applied {
 impl Protocol {
     /// Has the Lease say what commits wait for now, what they are to wait for, and what they may still wait for.
     pub(super) fn keep_quorums(&mut self, record: &mut Record, running: &Running, situation: &Situation<'_>) {
-        self.note_applied(running, situation.now);
+        self.note_applied(running, record.asynchronous, situation.now);
         let wanted = self.wanted(running, situation);
         let mut told: Vec<Quorum> = Vec::new();
         let settled = self.is_settled(running);
@@ -113,7 +113,8 @@ impl Protocol {
         others.map(str::to_owned).collect()
     }
 
-    fn note_applied(&mut self, running: &Running, now: Moment) {
+    /// `asynchronous` is whether commits may not have waited before, as far as the Lease tells.
+    fn note_applied(&mut self, running: &Running, asynchronous: bool, now: Moment) {
         if self
             .applied
             .as_ref()
@@ -121,6 +122,7 @@ impl Protocol {
         {
             let unnoticed = match self.applied.take() {
                 _ if running.quorum.is_none() => None,
+                None if asynchronous => Some(running.received),
                 Some(before) if before.quorum.is_none() => Some(running.received),
                 before => before.and_then(|before| before.unnoticed),
             };

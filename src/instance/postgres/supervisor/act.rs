@@ -10,6 +10,7 @@ use super::super::certificates;
 use super::super::floors::Floors;
 use super::super::lease::{Kind, Written, view};
 use super::super::protocol::{Command, Data, How, Pleading, Server, Work, Write};
+use super::super::secrets::Password;
 use super::super::server::Request;
 use super::super::sql::Local;
 use super::super::volume::Volume;
@@ -144,7 +145,10 @@ impl Supervisor {
                 }
                 self.protocol.reached(outcome.is_ok());
             }
-            Done::Promoted(Err(error)) => tracing::error!(%error, "could not promote PostgreSQL"),
+            Done::Promoted(Err(error)) => {
+                tracing::error!(%error, "could not promote PostgreSQL");
+                self.pause();
+            }
         }
     }
 
@@ -249,7 +253,8 @@ impl Supervisor {
             return;
         };
         match why {
-            Write::Release => record.stopped = self.stopped,
+            // What was killed on its way there did not stop in order.
+            Write::Release => record.stopped = self.stopped.filter(|_| self.has_stopped_as_primary()),
             Write::Claim => self.stopped = record.stopped,
             Write::Renew => {}
         }
@@ -272,6 +277,11 @@ impl Supervisor {
             (why, sent, outcome)
         };
         self.writing = Some(write.boxed());
+    }
+
+    /// Whether its data is that of a primary that was stopped in order.
+    fn has_stopped_as_primary(&self) -> bool {
+        matches!(&self.data, Data::Present(stored) if stored.clean && !stored.standby)
     }
 
     fn plead(&mut self, Pleading { others, hears, lease }: Pleading) {
@@ -403,7 +413,7 @@ impl Supervisor {
         if self.preparing.is_some() {
             return;
         }
-        let Some(password) = self.owner.password.clone() else {
+        let Some(password) = self.owner.password() else {
             return;
         };
         if self.prepared.as_ref() == Some(&password) && !self.protocol.awaits_checkpoint() {
@@ -416,7 +426,9 @@ impl Supervisor {
             let prepare = async {
                 // Until then nobody can be rewound to this timeline; so nothing that waits for a replica may come before it.
                 local.checkpoint().await?;
-                local.prepare(&settings, password.as_str()).await
+                local
+                    .prepare(&settings, password.as_ref().map(Password::as_str))
+                    .await
             };
             let outcome = prepare.await;
             if outcome.is_err() {

@@ -12,7 +12,7 @@ use super::super::options::Options;
 use super::super::secrets::{NoPassword, Passwords, SecretClient};
 use super::Supervisor;
 use super::settings::Mounted;
-use crate::api::database::agent::{MAX_UNMADE, MAX_UNMADE_TEXT, Report};
+use crate::api::database::agent::{MAX_UNMADE_TEXT, Report};
 use crate::api::text::shorten;
 
 /// Between two looks at the Secrets.
@@ -70,10 +70,7 @@ impl Supervisor {
             .unusable
             .iter()
             .map(|why| shorten(why, MAX_UNMADE_TEXT));
-        report.unmade = owner
-            .chain(outcome.unmade.iter().cloned())
-            .take(MAX_UNMADE)
-            .collect();
+        report.unmade = owner.chain(outcome.unmade.iter().cloned()).collect();
     }
 }
 

@@ -313,7 +313,7 @@ struct Supervisor {
     /// It is being removed.
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
     /// Whether the primary has what every primary has, and the owner's password that it was told.
-    prepared: Option<Password>,
+    prepared: Option<Option<Password>>,
     /// It was a replica before, and is the primary since then.
     promoted: Option<Instant>,
     /// Since when it has what every primary has, and a checkpoint of its timeline.

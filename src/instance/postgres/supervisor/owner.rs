@@ -8,12 +8,18 @@ use super::super::secrets::Password;
 #[derive(Debug, Default)]
 pub(super) struct Owner {
     /// The last that was of use: one that is of none changes nothing.
-    pub(super) password: Option<Password>,
+    password: Option<Password>,
     /// Why the present one is of none.
     pub(super) unusable: Option<String>,
 }
 
 impl Owner {
+    /// The password, if there is one that is of use; `None` before it was looked at.
+    pub(super) fn password(&self) -> Option<Option<Password>> {
+        let is_known = self.password.is_some() || self.unusable.is_some();
+        is_known.then(|| self.password.clone())
+    }
+
     /// Reads it.
     pub(super) fn look(&mut self, file: &Path) {
         let read = std::fs::read(file).map_err(|error| format!("cannot be read: {error}"));
@@ -40,8 +46,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         let mut owner = Owner::default();
+        assert_eq!(owner.password(), None);
         owner.look(&file);
-        assert_eq!(owner.password, None);
+        assert_eq!(owner.password(), Some(None), "all else is made without it");
         std::fs::write(&file, "s3cret").unwrap();
         owner.look(&file);
         assert_eq!(

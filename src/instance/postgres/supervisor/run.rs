@@ -92,7 +92,7 @@ impl Supervisor {
     }
 
     /// What could not be begun is not tried again at once.
-    fn pause(&mut self) {
+    pub(super) fn pause(&mut self) {
         let data = self.data.clone();
         let pause = sleep(PAUSE).map(|()| Done::Stopped(Ok(data)));
         self.work = Some((Work::Other, pause.boxed()));

@@ -13,7 +13,7 @@ use super::super::options::Options;
 use super::super::protocol::HUNG;
 use super::senses::{Beats, beat};
 
-/// Answers every query after this time: that it was carried out.
+/// Answers every write after this time: that it was carried out.
 async fn serve(folder: &Path, port: u16, after: Duration) {
     let listener = UnixListener::bind(folder.join(format!(".s.PGSQL.{port}"))).unwrap();
     let mut sessions = JoinSet::new();
@@ -28,17 +28,19 @@ async fn session(mut client: UnixStream, after: Duration) -> std::io::Result<()>
     // Nothing has to be proved, and it is ready.
     client.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").await?;
     while client.read_u8().await? == b'Q' {
-        message(&mut client).await?;
-        sleep(after).await;
+        if message(&mut client).await?.starts_with(b"INSERT") {
+            sleep(after).await;
+        }
         client.write_all(b"C\0\0\0\x0fINSERT 0 1\0Z\0\0\0\x05I").await?;
     }
     Ok(())
 }
 
-async fn message(client: &mut UnixStream) -> std::io::Result<()> {
+async fn message(client: &mut UnixStream) -> std::io::Result<Vec<u8>> {
     let length = client.read_u32().await?;
     let mut body = vec![0; length as usize - 4];
-    client.read_exact(&mut body).await.map(drop)
+    client.read_exact(&mut body).await?;
+    Ok(body)
 }
 
 #[tokio::test]

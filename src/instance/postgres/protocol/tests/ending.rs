@@ -92,6 +92,24 @@ fn a_holder_is_left_alone_by_whom_the_api_server_answers_if_that_takes_no_writes
     assert_eq!(promised.is_ok(), hears, "{promised:?}");
 }
 
+/// The holder counts on what it asks for, and may have heard of other times than whom it asks.
+#[rstest]
+#[case::shorter(1000, 6)]
+#[case::longer(30_000, 30)]
+#[case::longer_than_any(600_000, 60)]
+fn a_promise_lasts_as_long_as_it_is_asked_for(#[case] lease_ms: u64, #[case] seconds: u64) {
+    let mut peer = Instance::new("v-1", "a-1");
+    let plea = Plea {
+        holder: "v-1".to_owned(),
+        transitions: 0,
+        lease_ms,
+        hears: true,
+    };
+    let promised = peer.ask(|protocol, situation| protocol.promise(&plea, situation));
+    assert_eq!(promised, Ok(()));
+    assert_eq!(peer.protocol.promised, secs(100 + seconds));
+}
+
 #[test]
 fn a_holder_whose_volume_cannot_be_read_gives_the_lease_back_and_takes_it_no_more() {
     let mut holder = Instance::holder();

@@ -40,13 +40,17 @@ impl World {
                 Server::Running(running) if !running.primary => running.upstream.clone(),
                 _ => continue,
             };
-            let fed = upstream.is_some_and(|upstream| {
-                let from = self.index(&upstream);
+            let from = upstream.map(|upstream| self.index(&upstream));
+            let sends = |from: &usize| matches!(&self.instances[*from].server, Server::Running(running) if running.primary);
+            let from = from.filter(sends).filter(|from| self.reaches(index, *from));
+            let fed = from.is_some_and(|from| {
                 let me = &self.instances[index].name;
-                matches!(&self.instances[from].server, Server::Running(running) if running.primary && running.standbys.iter().any(|standby| standby.name == *me))
+                matches!(&self.instances[from].server, Server::Running(running) if running.standbys.iter().any(|standby| standby.name == *me))
             });
+            // One that has parted is sent what both have, again and again.
+            let flickers = from.is_some() && !fed && self.chance.below(20) == 0;
             if let Server::Running(running) = &mut self.instances[index].server {
-                running.streaming = fed;
+                running.streaming = fed || flickers;
             }
         }
     }
