@@ -17,7 +17,7 @@ pub struct Record {
     pub system_identifier: Option<String>,
     /// The latest timeline that a holder has begun, or was about to.
     pub timeline: u32,
-    /// The instances that have had all the data once, the holder included.
+    /// The instances whose data goes on where the holder's does, however far: that have streamed from it, or had no more when it took the Lease. It is among them.
     pub members: BTreeSet<String>,
     /// What commits wait for. There are several while that is being changed: a commit may have been acknowledged by the rule of any.
     pub quorums: Vec<Quorum>,
@@ -37,7 +37,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the instance of this name may take the Lease: it has had all the data once, or a commit may have been acknowledged because it had it.
+    /// Whether the instance of this name may take the Lease: its data goes on where the holder's does, or a commit may have been acknowledged because it had it.
     pub fn may_lead(&self, name: &str) -> bool {
         self.members.contains(name) || self.quorums.iter().any(|quorum| quorum.standbys.contains(name))
     }

@@ -245,7 +245,11 @@ impl Protocol {
             return Command::Fail("PostgreSQL serves the data of another database".to_owned());
         }
         if !record.may_lead(situation.me) {
-            return Command::Wait("an instance that has had all the data to take the Lease".to_owned());
+            return Command::Wait(format!(
+                "{}, or another that has streamed from it, to take the Lease; if what they had is gone for good, kubectl delete lease {} has whoever \
+                 has the most go on without it",
+                record.primary, situation.settings.database
+            ));
         }
         if self.free.is_none_or(|free| situation.looked < free) {
             return Command::Wait("PostgreSQL to say how far it is".to_owned());

@@ -236,6 +236,37 @@ fn what_may_be_lost_is_in_the_lease(
     assert_eq!(record.missing_since, missing.map_or(0, |_| record.timeline));
 }
 
+/// Its data may go on where that of the new primary does not, and it would undo what was acknowledged since.
+#[rstest]
+#[case::away(false, &["a-1"])]
+#[case::here(true, &["a-1", "a-2"])]
+fn whoever_is_away_for_an_election_leads_nobody_before_it_has_streamed(
+    #[case] here: bool,
+    #[case] expected: &[&str],
+) {
+    let mut replica = Replica::new();
+    replica.holder.clear();
+    replica.record.asynchronous = true;
+    replica.record.quorums.clear();
+    replica.step();
+    replica.now += secs(1);
+    if here {
+        replica.hears("a-2", Role::Replica, 100);
+    }
+    let Command::Write(_, record) = replica.step() else {
+        panic!("it does not take the Lease")
+    };
+    assert_eq!(
+        record.members,
+        expected.iter().map(|&name| name.to_owned()).collect()
+    );
+    replica.record.members = ["a-0".to_owned()].into();
+    let Command::Wait(why) = replica.step() else {
+        panic!("it takes the Lease")
+    };
+    assert!(why.contains("a-0, or another that has streamed from it"), "{why}");
+}
+
 /// An operator that was away for two failovers tells it still.
 #[test]
 fn what_was_lost_stays_in_the_lease_when_a_later_holder_loses_nothing() {
