@@ -74,9 +74,14 @@ impl Instance {
             let _ = process.kill();
             let _ = process.wait();
         }
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !self.processes().is_empty() && Instant::now() < deadline {
-            self.signal_all(Signal::KILL);
+        // A PostgreSQL that is killed leaves its shared memory behind, of which a system has so many pieces only.
+        self.signal_all(Signal::CONT);
+        self.signal_all(Signal::QUIT);
+        let asked = Instant::now();
+        while !self.processes().is_empty() && asked.elapsed() < Duration::from_secs(10) {
+            if asked.elapsed() > Duration::from_secs(1) {
+                self.signal_all(Signal::KILL);
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
     }

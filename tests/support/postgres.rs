@@ -14,6 +14,7 @@ use roadstead::instance::postgres::protocol::Running;
 use roadstead::instance::postgres::sql::Local;
 use roadstead::instance::postgres::volume::{Volume, VolumeError};
 use roadstead::instance::postgres::{certificates, config};
+use rustix::process::{Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
 /// How long anything may take that takes a second.
@@ -213,14 +214,23 @@ pub use tokio_postgres::Client;
 impl Drop for Instance {
     fn drop(&mut self) {
         let Some(volume) = &self.volume else { return };
-        // All at once, and again for what they started meanwhile.
-        for _ in 0..100 {
+        // All at once, and again for what they started meanwhile. They are asked first: a PostgreSQL that is killed leaves its shared memory behind, of
+        // which a system has so many pieces only.
+        for round in 0..100 {
             let holders = volume.holders().unwrap_or_default();
             if holders.is_empty() {
                 return;
             }
-            for pid in holders {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            let signals: &[Signal] = match round {
+                0 => &[Signal::CONT, Signal::QUIT],
+                1..50 => &[],
+                _ => &[Signal::KILL],
+            };
+            for (pid, signal) in holders
+                .iter()
+                .flat_map(|pid| signals.iter().map(move |signal| (pid, signal)))
+            {
+                let _ = kill_process(*pid, *signal);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
