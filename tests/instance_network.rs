@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::join_all;
 use http::StatusCode;
 use instances::{Authority, Instance, ask_as_nobody, member, misbehaving};
 use roadstead::api::database::agent::{
@@ -24,7 +25,8 @@ use roadstead::instance::postgres::peers::{PeerError, Peers};
 use roadstead::instance::postgres::server::{Request, Shown};
 use roadstead::instance::postgres::tls::Tls;
 use roadstead::runtime::mutual_tls::{Answer, CallError, Client, Credentials, Limit};
-use tokio::time::{Instant, sleep};
+use tokio::net::TcpSocket;
+use tokio::time::{Instant, sleep, timeout};
 
 const LOCAL: &str = "127.0.0.1";
 const LIMIT: Limit = Limit {
@@ -480,4 +482,22 @@ async fn idle_connections_do_not_keep_a_server_from_ending() {
     let started = Instant::now();
     instance.stop().await;
     assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+/// A kubelet that got no connection would take a database that is well for dead.
+#[tokio::test]
+async fn who_holds_on_to_connections_leaves_some_to_the_kubelet() {
+    let authority = Authority::new();
+    let instance = instance(&authority).await;
+    let greedy = (0..100).map(|_| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((Ipv4Addr::new(127, 0, 0, 9), 0).into()).unwrap();
+        socket.connect(instance.address)
+    });
+    let _held = join_all(greedy).await;
+    let kubelet = timeout(
+        Duration::from_secs(2),
+        ask_as_nobody(&authority, instance.address.port(), LIVENESS),
+    );
+    assert_eq!(kubelet.await.expect("it has a connection").0, 200);
 }

@@ -9,6 +9,8 @@ use crate::api::cost::MAX_OBJECT;
 pub struct Limits {
     /// Connections at once; others wait in the kernel. An API server keeps up to 25 of them open.
     pub connections: usize,
+    /// Those of one address; more are refused. All API servers may have the same one, where they come through a proxy.
+    pub connections_each: usize,
     /// A TLS handshake takes no longer.
     pub handshake: Duration,
     /// A connection sends the header of its next request within this time. An API server keeps an idle connection for 90 s: it has to be the one
@@ -35,6 +37,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 100,
+            connections_each: 100,
             handshake: Duration::from_secs(5),
             header: Duration::from_secs(100),
             body: Duration::from_secs(5),

@@ -23,6 +23,7 @@ mod conversion;
 mod limits;
 mod metrics;
 mod object;
+mod places;
 mod review;
 mod server;
 

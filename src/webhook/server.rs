@@ -18,7 +18,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +26,7 @@ use tower::ServiceExt;
 use tracing::{debug, warn};
 
 use super::Limits;
+use super::places::{Place, Places};
 
 /// How long the server rests when the system gives it no connection, for want of file descriptors perhaps.
 const REST: Duration = Duration::from_secs(1);
@@ -139,12 +140,15 @@ struct Server {
 impl Server {
     /// Takes connections for ever. None waits for the handshake of another.
     async fn accept(&self, listener: &TcpListener, connections: &mut JoinSet<()>) {
-        let places = Arc::new(Semaphore::new(self.limits.connections));
-        // The semaphore is never closed.
-        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let places = Places::new(self.limits.connections, self.limits.connections_each);
+        while let Some(free) = places.free().await {
             while connections.try_join_next().is_some() {}
             match listener.accept().await {
                 Ok((stream, peer)) => {
+                    let Some(place) = places.take(free, peer.ip()) else {
+                        debug!(%peer, limit = self.limits.connections_each, "a connection was refused: its address has as many as it may");
+                        continue;
+                    };
                     connections.spawn(self.clone().keep(stream, peer, place));
                 }
                 Err(error) => {
@@ -156,7 +160,7 @@ impl Server {
     }
 
     /// A connection, from its handshake to its end.
-    async fn keep(self, stream: TcpStream, peer: SocketAddr, _place: OwnedSemaphorePermit) {
+    async fn keep(self, stream: TcpStream, peer: SocketAddr, _place: Place) {
         // Without it the end of an answer waits for the other side to confirm the beginning. Where it fails, the connection has.
         if let Err(error) = stream.set_nodelay(true) {
             return debug!(%peer, %error, "a connection broke off");

@@ -94,10 +94,12 @@ struct Desk {
     requests: mpsc::Sender<Request>,
 }
 
-/// How much the server takes on: its callers are a kubelet, Prometheus, the operator and a handful of instances.
+/// How much the server takes on: its callers are a kubelet, Prometheus, the operator and a handful of instances. Some networks have those of another node
+/// come from one address; whoever else holds on to connections there must leave some to the kubelet, or its probes fail and it ends a database that is well.
 pub fn limits() -> Limits {
     Limits {
         connections: 64,
+        connections_each: 20,
         handshake: Duration::from_secs(3),
         header: Duration::from_secs(30),
         body: BODY_TIME,
