@@ -126,7 +126,11 @@ impl Store {
         kind: &'static Kind,
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = (&'a Id, &'a Value)> {
-        let of_kind = self.objects.iter().filter(move |(id, _)| id.kind == kind.kind);
+        let first = Id::new(kind, "", "");
+        let of_kind = self
+            .objects
+            .range(first..)
+            .take_while(move |(id, _)| id.kind == kind.kind);
         of_kind.filter(move |(id, _)| namespace.is_none_or(|namespace| id.namespace == namespace))
     }
 

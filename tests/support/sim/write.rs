@@ -237,7 +237,10 @@ fn merge_into(target: &mut Value, patch: &Value) {
 fn replace(store: &mut Store, id: &Id, old: &Value, new: Value, status: bool, writer: &Writer) -> Written {
     let kind = id.kind();
     let mut new = settled(kind, old, new, status)?;
-    ownership::updated(kind, old, &mut new, writer, &store.now());
+    // Most writes of models change nothing, and who owns what is dear to find out.
+    if new != *old {
+        ownership::updated(kind, old, &mut new, writer, &store.now());
+    }
     Ok(finish(store, id, old, new))
 }
 
