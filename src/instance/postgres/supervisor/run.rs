@@ -80,6 +80,8 @@ impl Supervisor {
                 self.starts += 1;
                 self.started = Some(Instant::now());
                 self.postmaster = Some(postmaster);
+                // These are what it reads as it starts.
+                self.taken = Some(self.mounted.hash.clone());
                 self.start.send_replace(Some(self.starts));
             }
             Err(error) => {

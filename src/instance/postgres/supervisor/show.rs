@@ -26,11 +26,10 @@ impl Supervisor {
         let role = self.with(|protocol, situation| protocol.role(situation));
         let (server, looked) = self.server(now);
         // What waits for a restart is told together with the settings that it comes from.
-        let configuration = self.configuration();
-        if !matches!(server, Server::Running(_)) || configuration.is_some() {
+        if self.postmaster.is_none() || self.has_read() {
             self.taken = Some(self.mounted.hash.clone());
         }
-        let mut report = self.report(role, &server, configuration.as_ref(), now);
+        let mut report = self.report(role, &server, now);
         if let Server::Running(running) = &server {
             // Until then it is known only how much of it was applied.
             report.received.take_if(|_| running.replaying);
@@ -99,13 +98,7 @@ impl Supervisor {
         set(&self.suspect, suspect);
     }
 
-    fn report(
-        &self,
-        role: Role,
-        server: &Server,
-        configuration: Option<&Configuration>,
-        now: Instant,
-    ) -> Report {
+    fn report(&self, role: Role, server: &Server, now: Instant) -> Report {
         let ms = |at: Instant| milliseconds(now.saturating_duration_since(at));
         let mut report = Report {
             role,
@@ -130,9 +123,6 @@ impl Supervisor {
                 report.streaming = running.streaming;
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
-                if let Some(configuration) = configuration {
-                    self.report_configuration(running.primary, configuration, &mut report);
-                }
             }
             (_, Data::Present(stored)) => {
                 report.system_identifier = Some(stored.system_identifier.clone());
@@ -142,6 +132,7 @@ impl Supervisor {
             }
             _ => {}
         }
+        self.report_configuration(&mut report);
         if role == Role::Primary {
             report.wrote_ms = self.beats.borrow().committed.map(ms);
             report.wrote_ms.take_if(|_| !self.is_of_use());
@@ -159,24 +150,39 @@ impl Supervisor {
         }
     }
 
-    /// What PostgreSQL goes by, if it said so since it was started, and since it was last told to read its files.
-    fn configuration(&self) -> Option<Configuration> {
+    /// Whether PostgreSQL said what it goes by since it was last told to read its files.
+    fn has_read(&self) -> bool {
         let observed = self.observed.borrow();
-        let (configuration, asked) = observed.configuration.as_ref()?;
-        let is_of_now = observed.start == self.starts && *asked >= *self.configured.borrow() + READ;
-        is_of_now.then(|| configuration.clone())
+        let asked = observed.configuration.as_ref().map(|(_, asked)| *asked);
+        observed.start == self.starts && asked.is_some_and(|asked| asked >= *self.configured.borrow() + READ)
     }
 
-    fn report_configuration(&self, leads: bool, configuration: &Configuration, report: &mut Report) {
+    /// What PostgreSQL goes by, as it last said since it was started, where that is of the settings that are told. Its files are written for other reasons, too:
+    /// what waits for a restart does so while it reads them.
+    fn configuration(&self) -> Option<Configuration> {
+        let observed = self.observed.borrow();
+        let (configuration, _) = observed.configuration.as_ref()?;
+        let is_of_these = self.taken.as_ref() == Some(&self.mounted.hash);
+        (observed.start == self.starts && is_of_these).then(|| configuration.clone())
+    }
+
+    fn report_configuration(&self, report: &mut Report) {
+        if self.postmaster.is_none() {
+            return;
+        }
         let parameters = &self.mounted.settings.parameters;
-        let pending = &configuration.pending_restart;
+        let Configuration {
+            pending_restart: pending,
+            refused,
+            ..
+        } = self.configuration().unwrap_or_default();
         let held_up = self.floors.raised(parameters).into_keys();
         let all: BTreeSet<String> = pending.keys().cloned().chain(held_up).collect();
         report.pending_restart = all.into_iter().collect();
         let mut values = pending.iter();
-        report.lowered = leads && values.any(|(name, value)| is_lowered(name, value, parameters));
-        if report.refused.is_none() && !configuration.refused.is_empty() {
-            report.refused = Some(configuration.refused.join("; "));
+        report.lowered = report.led && values.any(|(name, value)| is_lowered(name, value, parameters));
+        if report.refused.is_none() && !refused.is_empty() {
+            report.refused = Some(refused.join("; "));
         }
     }
 

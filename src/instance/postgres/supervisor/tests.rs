@@ -16,7 +16,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::super::floors::Floors;
 use super::super::protocol::{How, Running, Server};
+use super::super::sql::Configuration;
 use super::*;
 use crate::api::database::agent::{ROLE_LABEL, Role, Settings, State};
 
@@ -282,6 +284,46 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
         ..Beats::default()
     });
     assert_eq!(supervisor.canary(), alive);
+}
+
+/// Else the operator would say in between that all is brought about.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_restart_is_told_until_that_whatever_postgresql_reads_meanwhile() {
+    let mut fixture = Fixture::new(&[("postgres", "exec sleep 600")]);
+    std::fs::create_dir_all(fixture.options.data().join("pg_wal")).unwrap();
+    let supervisor = &mut fixture.supervisor;
+    supervisor.floors = Floors::parse(&BTreeMap::from([("max_connections setting", "200")]));
+    supervisor.follows = true;
+    supervisor.start_postgres(None, None);
+    let told = |supervisor: &mut Supervisor| {
+        supervisor.tell();
+        let report = supervisor.shown.borrow().report.clone();
+        (report.settings.unwrap_or_default(), report.pending_restart)
+    };
+    let held_up = vec!["max_connections".to_owned()];
+    assert_eq!(told(supervisor), (String::new(), held_up), "while it starts");
+
+    let configuration = Configuration {
+        pending_restart: [("shared_buffers".to_owned(), "16384".to_owned())].into(),
+        ..Configuration::default()
+    };
+    let now = Instant::now();
+    let (_observe, observed) = watch::channel(Observed {
+        start: supervisor.starts,
+        running: Some((Running::default(), now)),
+        configuration: Some((configuration, now + LIMIT)),
+    });
+    supervisor.observed = observed;
+    let both = vec!["max_connections".to_owned(), "shared_buffers".to_owned()];
+    assert_eq!(told(supervisor), (String::new(), both.clone()));
+    // As for another quorum, or another primary to follow.
+    supervisor.configured.send_replace(now + LIMIT);
+    assert_eq!(told(supervisor), (String::new(), both));
+    // Of other settings it is not known yet.
+    supervisor.mounted.hash = "another".to_owned();
+    assert_eq!(told(supervisor).0, "");
+    supervisor.configured.send_replace(now);
+    assert_eq!(told(supervisor).0, "another");
 }
 
 #[tokio::test(flavor = "multi_thread")]
