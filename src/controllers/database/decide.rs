@@ -85,9 +85,10 @@ pub fn decide(
         (false, false) => scale(&database.name, database.instances, members, live),
     };
     let system_identifier = known.into_iter().flatten().next();
-    // Nobody else ends it if this operator is gone, or is told to leave the database alone.
+    // Nobody else ends it if this operator is gone, or is told to leave the database alone. What a rollout is held up by may take for ever.
     let until = told.excused_until.filter(|until| *until > now);
-    let until = until.or(now.checked_add(EXCUSED).ok());
+    let until = until.or_else(|| now.checked_add(EXCUSED).ok().filter(|_| is_sound));
+    let excused = if until.is_some() { excused } else { BTreeSet::new() };
     Decided {
         members: scale.members,
         replicas: scale.replicas,

@@ -120,6 +120,11 @@ impl Survey {
             let asking = self.instances.report(identity, target.address, &target.host);
             let answer = timeout(ANSWER, asking).await;
             let answer = answer.unwrap_or_else(|_| Err(format!("no answer on port {PORT} in time")));
+            // Certificates are for all instances, and the address may be another's by now.
+            let answer = answer.and_then(|report| match report.name == target.pod {
+                true => Ok(report),
+                false => Err(format!("{} answers at its address", report.name)),
+            });
             Asked {
                 silent: self.silent_for(&target, answer.is_err()),
                 answer: answer.map_err(|reason| shorten(&reason, MAX_REASON)),
@@ -182,7 +187,7 @@ mod tests {
             async move {
                 match host {
                     "orders-0.x" => std::future::pending().await,
-                    "orders-1.x" => Ok(Report::default()),
+                    "orders-1.x" | "orders-3.x" => Ok(report_of("orders-1")),
                     _ => Err("x".repeat(1000)),
                 }
             }
@@ -197,6 +202,13 @@ mod tests {
             _: &'a Order,
         ) -> BoxFuture<'a, Result<(), String>> {
             std::future::pending().boxed()
+        }
+    }
+
+    fn report_of(name: &str) -> Report {
+        Report {
+            name: name.to_owned(),
+            ..Report::default()
         }
     }
 
@@ -219,8 +231,10 @@ mod tests {
         assert_eq!(started.elapsed(), ANSWER);
         assert_eq!(asked.len(), MOST);
         assert_eq!(asked[0].answer, Err("no answer on port 8008 in time".to_owned()));
-        assert_eq!(asked[1].answer, Ok(Report::default()));
+        assert_eq!(asked[1].answer, Ok(report_of("orders-1")));
         assert_eq!(asked[2].answer.as_ref().unwrap_err().len(), MAX_REASON);
+        // Its address was given to another pod.
+        assert_eq!(asked[3].answer, Err("orders-1 answers at its address".to_owned()));
         assert!(asked.iter().all(|asked| asked.silent == Duration::ZERO));
 
         tokio::time::sleep(Duration::from_secs(7)).await;

@@ -179,12 +179,17 @@ impl DatabaseReconciler {
     ) -> Result<(), Error> {
         let (apply, now) = (context.apply(), context.now());
         let asked = (&self.settings, &*decided);
-        write(apply, (database, owner), asked, observed, applied, now).await?;
-        // What was known of the instances is so only as long as they go by the same settings.
+        let written = write(apply, (database, owner), asked, observed, applied, now).await;
+        if written.as_ref().is_err_and(Error::is_of_the_writer) {
+            return written;
+        }
+        // A child that cannot be written keeps nothing back that instances need. What was known of the instances is so only as long as they go by the same settings.
         if applied.settings_hash().as_deref() == live.settings {
             self.go_on(database, (observed, live), decided, applied, context)
                 .await;
         }
+        // A StatefulSet that could not be written could not be made anew either.
+        written?;
         let seen = (owner.database, &*decided, observed);
         self.growth
             .step(apply, database, seen, applied, volumes, now)

@@ -218,8 +218,8 @@ fn course(
     }
 }
 
-/// Pods that serve nothing, and are not about to, are made anew whatever the others do: those that the spec wants otherwise by now, and those that the
-/// kubelet makes wait after their containers were killed.
+/// Pods that are not ready, nor about to be, are made anew whatever the others do: those that the spec wants otherwise by now, but for the last replica that
+/// streams, and those that the kubelet makes wait after their containers were killed.
 fn unblock(instances: &[Instance<'_>], wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Option<Step> {
     let stays = |instance: &&Instance<'_>| instance.pod.metadata.deletion_timestamp.is_none();
     let age = |pod: &Pod| {
@@ -233,7 +233,15 @@ fn unblock(instances: &[Instance<'_>], wanted: Wanted<'_>, live: &Live<'_>, now:
             || !instance.joins()
                 && live.lease.leader() != Some(&instance.name)
                 && (live.primary().is_some() || !instance.may_take_over());
-        if instance.outdated && !is_ready(&pod) && may && live.is_rolled_out(wanted.shape) {
+        // The probes of a node that is cut off or busy fail. Whatever they say, one replica has what is acknowledged.
+        let spared = live.primary().is_some_and(|primary| {
+            let mut others = primary
+                .standbys
+                .iter()
+                .filter(|other| other.name != instance.name);
+            primary.streams_to(&instance.name) && !others.any(Standby::streams)
+        });
+        if instance.outdated && !is_ready(&pod) && may && !spared && live.is_rolled_out(wanted.shape) {
             let why = "it is not ready, and the spec asks for another one".to_owned();
             return Some(Step::Replace { pod, why });
         }

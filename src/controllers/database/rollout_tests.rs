@@ -121,6 +121,20 @@ fn a_replica_that_may_take_over_stays_while_there_is_no_primary(#[case] change: 
     assert_eq!(next(&scene).0, "wait", "{:?}", next(&scene));
 }
 
+/// The probes of a busy node fail, and whoever gives its pods more of it has changed them.
+#[test]
+fn of_replicas_that_stream_one_stays_though_its_pod_is_not_ready() {
+    let mut scene = outdated().change(|scene| {
+        for ordinal in [1, 2] {
+            scene.pods[ordinal] = pod(&format!("orders-{ordinal}"), false, None);
+        }
+    });
+    assert_eq!(next(&scene), is("replace", "orders-1"));
+    scene.report(0).standbys.remove(0);
+    scene.anew(1);
+    assert_eq!(next(&scene).0, "wait", "{:?}", next(&scene));
+}
+
 /// Otherwise the next one would have to hand over as well, when it goes.
 #[test]
 fn where_instances_are_to_be_fewer_one_that_stays_takes_over() {
@@ -248,8 +262,11 @@ fn commits_stop_waiting_for_the_only_replica_before_it_is_stopped() {
     scene.report(0).settings = None;
     assert_eq!(
         (scene.decided().excused, next(&scene).0),
-        (decided.excused, "wait")
+        (decided.excused.clone(), "wait")
     );
+    // What holds a rollout up may never end, and the replica streams all the while.
+    let later = scene.decided_at(91);
+    assert_eq!((later.excused, later.excused_until), (BTreeSet::new(), None));
 
     scene.report(0).settings = Some("hash".into());
     scene.report(0).standbys[0].synchronous = false;

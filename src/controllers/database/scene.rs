@@ -224,9 +224,14 @@ impl Scene {
 
     /// What is made of the spec then; it has to be valid.
     pub fn decided(&self) -> Decided {
+        self.decided_at(60)
+    }
+
+    /// The same at another second.
+    pub fn decided_at(&self, second: i64) -> Decided {
         let status = self.database.status.as_ref();
         let valid = valid(&self.database);
-        self.see(|live| decide(&valid, &self.observed(), status, (live, self.is_new), at(60)))
+        self.see(|live| decide(&valid, &self.observed(), status, (live, self.is_new), at(second)))
     }
 
     pub fn status(&self) -> DatabaseStatus {

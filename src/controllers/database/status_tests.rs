@@ -175,6 +175,8 @@ fn a_paused_database_is_as_well_as_what_there_is_whatever_its_spec_asks_for(#[ca
     assert_eq!(paused.is(READY), is("True", "Paused"));
     assert_eq!(paused.is(DEGRADED), is("False", "AsExpected"));
     assert_eq!(paused.status().instances.len(), 3);
+    let never_made = paused.change(|scene| scene.there = 0);
+    assert_eq!(never_made.is(REPLICATION_HEALTHY), is("Unknown", "Waiting"));
 }
 
 /// The next one may be done; a second one in a row is told.

@@ -2,6 +2,7 @@
 
 use kube::ResourceExt;
 
+use super::desired::names;
 use super::handover::{self, NEAR};
 use super::live::Live;
 use super::step::Step;
@@ -29,8 +30,14 @@ pub fn wish(database: &Database, live: &Live<'_>) -> Option<Wish> {
     if leader == to {
         return Some(Wish::Granted);
     }
-    if !primary.streams_to(to) {
-        let able: Vec<String> = live.names().filter(|name| primary.streams_to(name)).collect();
+    let spec = &database.spec;
+    let instances = spec.instances.unwrap_or(spec.size.instances());
+    let stays = |name: &str| names::ordinal(name).is_none_or(|ordinal| ordinal < instances);
+    if !primary.streams_to(to) || !stays(to) {
+        let able = live
+            .names()
+            .filter(|name| primary.streams_to(name) && stays(name));
+        let able: Vec<String> = able.collect();
         let accepted = if able.is_empty() {
             "a replica that streams, and none does at present".to_owned()
         } else {
@@ -90,6 +97,7 @@ mod tests {
     #[case::nobody("orders-9", |_: &mut Scene| {}, "it must be a replica that streams: orders-1 or orders-2")]
     #[case::behind("orders-2", |scene: &mut Scene| drop(scene.report(0).standbys.pop()), "streams: orders-1")]
     #[case::all_behind("orders-2", |scene: &mut Scene| scene.report(0).standbys.clear(), "none does at present")]
+    #[case::leaving("orders-2", |scene: &mut Scene| scene.database.spec.instances = Some(2), "streams: orders-1")]
     #[case::far("orders-2", |scene: &mut Scene| scene.report(0).standbys[1].flushed = Some(Lsn(0)),
         "orders-2 is 50331648 bytes of WAL behind, and the primary would wait for it; try again when it is at most 16777216 behind")]
     #[case::another_is_far("orders-2", |scene: &mut Scene| scene.report(0).standbys[0].flushed = Some(Lsn(0)), "orders-1 is 50331648 bytes")]

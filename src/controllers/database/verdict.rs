@@ -127,6 +127,9 @@ pub fn available(live: &Live<'_>) -> Verdict {
 /// Whether every wanted replica streams, in the eyes of the primary.
 pub fn replication(live: &Live<'_>, wanted: i32) -> Verdict {
     let replicas = usize::try_from(wanted.saturating_sub(1)).unwrap_or(0);
+    if wanted <= 0 {
+        return verdict(State::Unknown, "Waiting", "there are no instances");
+    }
     if replicas == 0 {
         return verdict(State::True, "NoReplicas", "a single instance has no replicas");
     }

@@ -406,7 +406,7 @@ impl Supervisor {
     /// Makes what every primary has, once for each primary, and again when the owner's password is another; and a checkpoint whenever one is needed.
     fn prepare(&mut self) {
         // As it was told last: the role is worked out once in each turn.
-        if self.labels.borrow().role != Role::Primary {
+        if self.shown.borrow().report.role != Role::Primary {
             self.unprepare();
             return;
         }

@@ -34,7 +34,7 @@ impl Supervisor {
 
     /// Writes once there is a primary again, as clients would.
     pub(super) fn resume(&mut self) {
-        let leads = self.labels.borrow().role == Role::Primary;
+        let leads = self.shown.borrow().report.role == Role::Primary;
         if !leads || self.stopped.is_none() {
             self.resuming = None;
             return;

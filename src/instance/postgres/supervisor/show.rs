@@ -41,7 +41,17 @@ impl Supervisor {
         let others = self.mounted.settings.others(&self.options.name);
         let others = others.map(str::to_owned).collect();
         let holds = self.protocol.leads(now.saturating_duration_since(self.began));
-        set(&self.labels, Labels { role, holds, others });
+        // Whoever starts again in place is led to all along: it takes a cluster seconds to lead clients away and back.
+        let starts_again = role == Role::None && holds && self.labels.borrow().role == Role::Primary;
+        let labelled = if starts_again { Role::Primary } else { role };
+        set(
+            &self.labels,
+            Labels {
+                role: labelled,
+                holds,
+                others,
+            },
+        );
         self.tell_content(role == Role::Primary && self.furnished.is_some());
         self.keep_watch(&server, now);
         self.shown.send_replace(Shown {

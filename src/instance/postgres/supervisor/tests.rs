@@ -284,6 +284,21 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
         ..Beats::default()
     });
     assert_eq!(supervisor.canary(), alive);
+    // It starts again in place, and clients need not be led elsewhere and back.
+    let labelled = |supervisor: &mut Supervisor| {
+        supervisor.tell();
+        supervisor.labels.borrow().role
+    };
+    assert_eq!(labelled(supervisor), Role::Primary);
+    supervisor.starts += 1;
+    assert_eq!(labelled(supervisor), Role::Primary);
+    assert_eq!(supervisor.shown.borrow().report.role, Role::None);
+    supervisor.protocol = Protocol::default();
+    assert_eq!(
+        labelled(supervisor),
+        Role::None,
+        "the Lease is not its own any more"
+    );
 }
 
 /// Else the operator would say in between that all is brought about.
