@@ -328,6 +328,8 @@ struct Supervisor {
     floors: Floors,
     /// When PostgreSQL was last told to read its files.
     configured: watch::Sender<Instant>,
+    /// When clients last found in this primary what they need.
+    of_use: Option<Instant>,
     /// The hash of the settings of which it is known what PostgreSQL makes of them.
     taken: Option<String>,
     /// What PostgreSQL was configured with.
@@ -437,6 +439,7 @@ impl Supervisor {
             pause: None,
             floors: Floors::default(),
             configured: configure,
+            of_use: None,
             taken: None,
             upstream: None,
             quorum: None,

@@ -15,7 +15,7 @@ use super::{Supervisor, report_of};
 use crate::api::database::agent::{Contents, Report, Role, State};
 use crate::instance::postgres::identity::Identity;
 
-/// A primary is ready while a write of its own was answered so long ago at most.
+/// A primary is ready while a write of its own was answered so long ago at most, be it before it was started again in place.
 const ALIVE: Duration = Duration::from_secs(5);
 
 impl Supervisor {
@@ -37,13 +37,20 @@ impl Supervisor {
         }
         let serves = (role == Role::Primary).then(|| self.leads.borrow().unwrap_or(now));
         set(&self.leads, serves);
-        let ready = self.readiness(role, &server, now);
+        let mut ready = self.readiness(role, &server, now);
         let others = self.mounted.settings.others(&self.options.name);
         let others = others.map(str::to_owned).collect();
         let holds = self.protocol.leads(now.saturating_duration_since(self.began));
         // Whoever starts again in place is led to all along: it takes a cluster seconds to lead clients away and back.
         let starts_again = role == Role::None && holds && self.labels.borrow().role == Role::Primary;
         let labelled = if starts_again { Role::Primary } else { role };
+        if labelled == Role::Primary {
+            if ready.is_ok() {
+                self.of_use = self.canary();
+            } else if is_recent(self.of_use, now) {
+                ready = Ok(());
+            }
+        }
         set(
             &self.labels,
             Labels {
@@ -266,8 +273,7 @@ impl Supervisor {
                 if !self.is_of_use() {
                     return Err("the primary is being prepared".to_owned());
                 }
-                let recent = |alive: Instant| now.saturating_duration_since(alive) < ALIVE;
-                if self.canary().is_some_and(recent) {
+                if is_recent(self.canary(), now) {
                     Ok(())
                 } else {
                     Err("PostgreSQL answers no write".to_owned())
@@ -282,6 +288,10 @@ impl Supervisor {
                 .unwrap_or_else(|| "the instance has no role".to_owned())),
         }
     }
+}
+
+fn is_recent(alive: Option<Instant>, now: Instant) -> bool {
+    alive.is_some_and(|alive| now.saturating_duration_since(alive) < ALIVE)
 }
 
 /// Sends only what is new.

@@ -289,16 +289,28 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
         supervisor.tell();
         supervisor.labels.borrow().role
     };
+    supervisor.furnished = alive;
     assert_eq!(labelled(supervisor), Role::Primary);
+    assert_eq!(supervisor.shown.borrow().ready, Ok(()));
     supervisor.starts += 1;
     assert_eq!(labelled(supervisor), Role::Primary);
     assert_eq!(supervisor.shown.borrow().report.role, Role::None);
+    assert_eq!(
+        supervisor.shown.borrow().ready,
+        Ok(()),
+        "it was of use a moment ago"
+    );
+    supervisor.of_use = alive.and_then(|alive| alive.checked_sub(Duration::from_secs(6)));
+    assert_eq!(labelled(supervisor), Role::Primary);
+    assert!(supervisor.shown.borrow().ready.is_err(), "it takes too long");
+    supervisor.of_use = alive;
     supervisor.protocol = Protocol::default();
     assert_eq!(
         labelled(supervisor),
         Role::None,
         "the Lease is not its own any more"
     );
+    assert!(supervisor.shown.borrow().ready.is_err());
 }
 
 /// Else the operator would say in between that all is brought about.
