@@ -373,6 +373,10 @@ pub struct DatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_write_pause: Option<WritePause>,
 
+    /// The part of a primary's log that the next one did not have, when that last happened. What was acknowledged in it, or after it, without a replica is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_loss: Option<Loss>,
+
     /// Why the database is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -387,6 +391,21 @@ pub struct WritePause {
 
     /// When a write was acknowledged again.
     pub ended_at: Time,
+}
+
+/// A part of a primary's log that is in no later timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Loss {
+    /// The timeline that began without it.
+    pub timeline: i64,
+
+    /// Where it begins, as PostgreSQL writes positions: 16/B374D848.
+    pub from: String,
+
+    /// Up to where that log is known to have been written; not given where nothing is known but its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 /// What is known of an instance.

@@ -2,14 +2,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::lease::Missing;
 use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
 use super::verdict::{
     BLOCKED, CERTIFICATE_REFUSED, COMMITS_WAIT, CONTENT_INCOMPLETE, INVALID_SPEC, LOADING, NAME_TAKEN,
     REFUSED, REJECTED, UNREACHABLE, UNSUPPORTED,
 };
 use super::volumes;
-use crate::api::database::v1::DatabaseStatus;
+use crate::api::database::v1::{DatabaseStatus, Loss};
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
 use crate::runtime::conditions::READY;
@@ -57,12 +56,8 @@ const NEWS_BY_MESSAGE: [&str; 8] = [
     volumes::NOT_GROWN,
 ];
 
-/// The Events for what is new in `after`. `missing` is the part of a primary's log that the next one lacked when it last happened.
-pub fn announcements(
-    before: Option<&DatabaseStatus>,
-    after: &DatabaseStatus,
-    missing: Option<Missing>,
-) -> Vec<Announcement> {
+/// The Events for what is new in `after`.
+pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Vec<Announcement> {
     let conditions = before
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
@@ -73,23 +68,18 @@ pub fn announcements(
         .iter()
         .filter(|condition| is_news(conditions, condition, &NEWS_BY_MESSAGE));
     let mut announcements: Vec<_> = news.filter_map(|condition| announce(condition, begins)).collect();
-    announcements.extend(elected(before, after, missing));
+    announcements.extend(elected(before, after));
     announcements.extend(paused(before, after));
     announcements
 }
 
-/// Another instance takes writes than before.
-fn elected(
-    before: Option<&DatabaseStatus>,
-    after: &DatabaseStatus,
-    missing: Option<Missing>,
-) -> Option<Announcement> {
+/// Another instance takes writes than before, or one without what an earlier one had written.
+fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<Announcement> {
     let primary = after.primary.as_ref()?;
     let earlier = before.and_then(|status| status.primary.as_ref());
-    // The Lease goes on saying it; it is news once.
-    let known = before.and_then(|status| status.timeline);
-    let missing = missing.filter(|missing| known.is_none_or(|known| known < missing.since));
-    if earlier == Some(primary) && missing.is_none() {
+    let known = before.and_then(|status| status.last_loss.as_ref());
+    let loss = after.last_loss.as_ref().filter(|&loss| known != Some(loss));
+    if earlier == Some(primary) && loss.is_none() {
         return None;
     }
     let timeline = after
@@ -100,15 +90,14 @@ fn elected(
         Some(earlier) => format!("{primary} is the primary{timeline}, after {earlier}"),
         None => format!("{primary} is the primary{timeline}"),
     };
-    let (type_, note) = match missing {
-        Some(Missing { from, to, since }) => {
-            let known = if to > from {
-                format!(" to {to} at least")
-            } else {
-                String::new()
-            };
+    let (type_, note) = match loss {
+        Some(Loss { timeline, from, to }) => {
+            let known = to
+                .as_ref()
+                .map(|to| format!(" to {to} at least"))
+                .unwrap_or_default();
             let lost = format!(
-                "{note}; timeline {since} began without the log before it from {from}{known}: \
+                "{note}; timeline {timeline} began without the log before it from {from}{known}: \
                  what was acknowledged there without a replica is lost"
             );
             (EventType::Warning, lost)
@@ -172,7 +161,6 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
-    use crate::api::database::agent::Lsn;
 
     fn status(phase: &str, primary: Option<&str>, conditions: &[(&str, &str, &str, &str)]) -> DatabaseStatus {
         let condition = |(type_, status, reason, message): &(&str, &str, &str, &str)| Condition {
@@ -193,15 +181,18 @@ mod tests {
     }
 
     fn told(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Vec<(EventType, String)> {
-        let announcements = announcements(before, after, None).into_iter();
+        let announcements = announcements(before, after).into_iter();
         announcements.map(|event| (event.type_, event.reason)).collect()
     }
 
-    fn missing(to: u64, since: i64) -> Missing {
-        Missing {
-            from: Lsn(0x300_0000),
-            to: Lsn(to),
-            since,
+    fn without(status: DatabaseStatus, to: Option<&str>, timeline: i64) -> DatabaseStatus {
+        DatabaseStatus {
+            last_loss: Some(Loss {
+                timeline,
+                from: "0/3000000".to_owned(),
+                to: to.map(str::to_owned),
+            }),
+            ..status
         }
     }
 
@@ -211,41 +202,38 @@ mod tests {
         let mut again = status("Running", Some("a-1"), &[]);
         again.timeline = Some(3);
         let note = |to| {
-            let missing = Some(missing(to, 3));
-            let [event] = &announcements(Some(&well), &again, missing)[..] else {
+            let [event] = &announcements(Some(&well), &without(again.clone(), to, 3))[..] else {
                 panic!("not one Event")
             };
             assert_eq!(event.type_, EventType::Warning);
             event.note.clone()
         };
-        let known = note(0x300_0158);
+        let known = note(Some("0/3000158"));
         let lacks =
             "after a-0; timeline 3 began without the log before it from 0/3000000 to 0/3000158 at least:";
         assert!(known.contains(lacks), "{known}");
-        let unknown = note(0x300_0000);
+        let unknown = note(None);
         let lacks = "without the log before it from 0/3000000: what";
         assert!(unknown.contains(lacks), "{unknown}");
     }
 
-    /// The Lease goes on saying it.
     #[test]
     fn what_was_lost_long_ago_is_not_told_again() {
-        let missing = Some(missing(0x300_0158, 2));
-        let well = status("Running", Some("a-0"), &[]);
-        let away = status("Degraded", None, &[]);
-        let [event] = &announcements(Some(&away), &well, missing)[..] else {
+        let well = without(status("Running", Some("a-0"), &[]), None, 2);
+        let away = without(status("Degraded", None, &[]), None, 2);
+        let [event] = &announcements(Some(&away), &well)[..] else {
             panic!("not one Event")
         };
         assert_eq!(event.type_, EventType::Normal, "{}", event.note);
-        assert!(announcements(Some(&well), &well, missing).is_empty());
+        assert!(announcements(Some(&well), &well).is_empty());
     }
 
     #[test]
     fn what_was_lost_while_no_operator_looked_is_told_by_the_next() {
         let well = status("Running", Some("a-0"), &[]);
-        let mut again = status("Running", Some("a-0"), &[]);
+        let mut again = without(status("Running", Some("a-0"), &[]), Some("0/3000158"), 3);
         again.timeline = Some(4);
-        let [event] = &announcements(Some(&well), &again, Some(missing(0x300_0158, 3)))[..] else {
+        let [event] = &announcements(Some(&well), &again)[..] else {
             panic!("not one Event")
         };
         assert_eq!(event.type_, EventType::Warning);

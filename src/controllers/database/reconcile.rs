@@ -270,12 +270,8 @@ impl DatabaseReconciler {
         );
         context.apply().status(database, &status).await?;
         // If the patch did not succeed, these are news still.
-        tell(
-            database,
-            context,
-            announcements(database.status.as_ref(), &status, seen.live.lease.missing),
-        )
-        .await;
+        let news = announcements(database.status.as_ref(), &status);
+        tell(database, context, news).await;
         let (amiss, well) = AGAIN;
         Ok(Next::After(match seen.intent {
             Intent::CarryOut(_, decided) if decided.course != Course::Done => SOON,

@@ -10,12 +10,13 @@ use kube::ResourceExt;
 use super::decide::Intent;
 use super::desired::names;
 use super::lag::coarse;
+use super::lease::Missing;
 use super::live::Live;
 use super::verdict::{
     self, BLOCKED, INVALID_SPEC, IS_PAUSED, NAME_TAKEN, PAUSED, REFUSED, REJECTED, UNSUPPORTED, Verdict,
 };
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
-use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, WritePause};
+use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, Loss, WritePause};
 use crate::controllers::common::pod::is_ready;
 use crate::runtime::conditions::{Conditions, READY, State, find};
 
@@ -116,7 +117,6 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
         replicas: i32::try_from(live.pods.len() + seen.leaving.len()).unwrap_or(i32::MAX),
         ready_replicas: i32::try_from(live.ready()).unwrap_or(i32::MAX),
         primary: live.lease.leader().map(str::to_owned),
-        // What a primary lacks is told as its timeline is new here: it must not be before there is one.
         timeline: live.lease.leader().and(live.lease.timeline).or(before.timeline),
         system_identifier: system_identifier(before, seen),
         instances: live
@@ -126,6 +126,7 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
             .map(|pod| instance(live, pod))
             .collect(),
         last_write_pause: last_write_pause(before, live),
+        last_loss: last_loss(before, live),
         error,
         conditions: conditions.finish(),
     }
@@ -282,6 +283,17 @@ fn last_write_pause(before: &DatabaseStatus, live: &Live<'_>) -> Option<WritePau
         told.ended_at > known.ended_at && (is_of_this(&told) || !is_under_way && told.ended_at.0 > since);
     let is_less = is_of_this(&known) && known.milliseconds >= told.milliseconds;
     Some(if is_new && !is_less { told } else { known })
+}
+
+/// Told once a primary goes on without it, and kept when the Lease is gone that says it.
+fn last_loss(before: &DatabaseStatus, live: &Live<'_>) -> Option<Loss> {
+    let missing = live.lease.leader().and(live.lease.missing);
+    let told = missing.map(|Missing { from, to, since }| Loss {
+        timeline: since,
+        from: from.to_string(),
+        to: (to > from).then(|| to.to_string()),
+    });
+    told.or_else(|| before.last_loss.clone())
 }
 
 /// Once known it stays, whatever instances say: they serve nothing else.

@@ -383,6 +383,33 @@ fn the_lag_of_a_replica_is_coarse_so_that_it_is_seldom_written(
     assert_eq!((instances[0].lag, instances[1].lag), (None, lag));
 }
 
+#[rstest]
+#[case::some(0x300_0158, Some("0/3000158"))]
+#[case::nobody_knows_how_much(0x300_0000, None)]
+fn what_a_primary_goes_on_without_is_told_for_good(#[case] written: u64, #[case] to: Option<&str>) {
+    let missing = Some(Missing {
+        from: Lsn(0x300_0000),
+        to: Lsn(written),
+        since: 3,
+    });
+    let nobody = Scene::well().known().change(|scene| {
+        scene.lease.missing = missing;
+        scene.lease.holder = None;
+    });
+    assert_eq!(nobody.status().last_loss, None, "nobody goes on without it yet");
+    let told = Scene::well()
+        .known()
+        .change(|scene| scene.lease.missing = missing);
+    let loss = Loss {
+        timeline: 3,
+        from: "0/3000000".to_owned(),
+        to: to.map(str::to_owned),
+    };
+    assert_eq!(told.status().last_loss.as_ref(), Some(&loss));
+    let forgotten = Scene::well().change(|scene| scene.database.status = Some(told.status()));
+    assert_eq!(forgotten.status().last_loss, Some(loss), "its Lease was deleted");
+}
+
 fn pause(milliseconds: u64, ended: i64) -> Pause {
     let ended = at(ended);
     Pause { milliseconds, ended }

@@ -246,6 +246,9 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
     }
     world.note(format!("acknowledged and lost, of {bytes} bytes each: {lost:?}"));
     database.ready(SERVING).await?;
+    let told = database.get().await?.data.pointer("/status/lastLoss").cloned();
+    ensure!(lost.is_empty() || told.is_some(), "the status tells of no loss");
+    world.note(format!("the status tells of the last loss: {told:?}"));
     tell(&world, "asynchronous", &each);
     world.figure(
         "database.asynchronous.lost",
