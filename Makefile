@@ -68,8 +68,9 @@ test: ## Every promise once: pure, on a real API server, end to end on the local
 	@hack/stage "real controllers" cargo test --quiet $(call flags,$(KCM_FILES))
 	@hack/stage "the local cluster itself" hack/cluster/test/run
 	@hack/stage "end to end"   hack/e2e
+# They wait most of their time, so more of them run at once than there are cores
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
-	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES))
+	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES)) -- --test-threads 4
 soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm|database RUNS=5 SECONDS=600 ROUNDS=20 FAULTS=100 BACKGROUND=true
 	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" ROUNDS="$(ROUNDS)" FAULTS="$(FAULTS)" BACKGROUND="$(BACKGROUND)" hack/soak
 mutants: ## Seed known bugs one by one and see which the tests catch: NAMES=...
