@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use instances::{Authority, Instance, misbehaving};
-use roadstead::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE};
+use roadstead::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE, Restart};
 use roadstead::controllers::database::https::HttpsInstances;
-use roadstead::controllers::database::instances::Instances;
+use roadstead::controllers::database::instances::{Instances, Order, Target};
+use roadstead::instance::postgres::server::Request;
 use roadstead::pki::Pair;
 use roadstead::pki::authority::Identity;
 use rustls::pki_types::CertificateDer;
@@ -45,6 +46,15 @@ async fn instance(authority: &Authority, address: impl Into<IpAddr>) -> Instance
     Instance::begin(authority.tls(INSTANCE_ROLE, &[NAMES]), address, 0).await
 }
 
+fn target(address: impl Into<IpAddr>, host: &str) -> Target {
+    Target {
+        pod: host.split('.').next().unwrap().to_owned(),
+        uid: "uid".to_owned(),
+        address: address.into(),
+        host: host.to_owned(),
+    }
+}
+
 #[tokio::test]
 async fn an_instance_is_found_by_its_address_and_believed_by_its_name() {
     let authority = Authority::new();
@@ -53,7 +63,7 @@ async fn an_instance_is_found_by_its_address_and_believed_by_its_name() {
         let instances = HttpsInstances::on_port(instance.address.port());
         let identity = identity(&authority);
         for host in [HOST, "orders-1.orders-instances.shop.svc.cluster.local"] {
-            let report = instances.report(&identity, address, host).await.unwrap();
+            let report = instances.report(&identity, &target(address, host)).await.unwrap();
             assert_eq!(report.name, address.to_string());
         }
         for other in [
@@ -62,13 +72,16 @@ async fn an_instance_is_found_by_its_address_and_believed_by_its_name() {
             "localhost",
             &address.to_string(),
         ] {
-            let refused = instances.report(&identity, address, other).await.unwrap_err();
+            let refused = instances
+                .report(&identity, &target(address, other))
+                .await
+                .unwrap_err();
             assert!(
                 refused.contains("certificate not valid for name"),
                 "{other}: {refused}"
             );
         }
-        let refused = instances.report(&identity, address, "no host").await;
+        let refused = instances.report(&identity, &target(address, "no host")).await;
         assert_eq!(refused.unwrap_err(), "\"no host\" is no host");
     }
 }
@@ -86,7 +99,7 @@ async fn whoever_is_no_instance_of_the_database_is_not_believed_and_does_not_bel
         let instance = Instance::begin(tls, LOCAL, 0).await;
         let instances = HttpsInstances::on_port(instance.address.port());
         let refused = instances
-            .report(&identity(&authority), LOCAL.into(), HOST)
+            .report(&identity(&authority), &target(LOCAL, HOST))
             .await
             .unwrap_err();
         assert!(refused.contains(expected), "{refused}");
@@ -94,7 +107,10 @@ async fn whoever_is_no_instance_of_the_database_is_not_believed_and_does_not_bel
     let instance = instance(&authority, LOCAL).await;
     let instances = HttpsInstances::on_port(instance.address.port());
     let stranger = identity_of(&authority, "another");
-    let refused = instances.report(&stranger, LOCAL.into(), HOST).await.unwrap_err();
+    let refused = instances
+        .report(&stranger, &target(LOCAL, HOST))
+        .await
+        .unwrap_err();
     assert!(refused.starts_with("403 Forbidden: "), "{refused}");
 }
 
@@ -104,14 +120,42 @@ async fn another_identity_of_the_same_database_is_shown_at_once() {
     let instance = instance(&first, LOCAL).await;
     let instances = HttpsInstances::on_port(instance.address.port());
     let (old, new) = (identity(&first), identity(&second));
-    instances.report(&old, LOCAL.into(), HOST).await.unwrap();
-    instances.report(&new, LOCAL.into(), HOST).await.unwrap_err();
+    let target = &target(LOCAL, HOST);
+    instances.report(&old, target).await.unwrap();
+    instances.report(&new, target).await.unwrap_err();
     instance
         .tls
         .publish(second.credentials(INSTANCE_ROLE, &[NAMES]))
         .unwrap();
-    instances.report(&new, LOCAL.into(), HOST).await.unwrap();
-    instances.report(&old, LOCAL.into(), HOST).await.unwrap_err();
+    instances.report(&new, target).await.unwrap();
+    instances.report(&old, target).await.unwrap_err();
+}
+
+/// Its address may have been another's, and the certificates of a database are all alike.
+#[tokio::test]
+async fn only_the_instance_that_is_meant_does_what_it_is_told() {
+    let authority = Authority::new();
+    let mut instance = instance(&authority, LOCAL).await;
+    instance
+        .shown
+        .send_modify(|shown| shown.report.name = "orders-1".into());
+    let instances = HttpsInstances::on_port(instance.address.port());
+    let (identity, order) = (identity(&authority), Order::Restart(Restart::default()));
+    let another = target(LOCAL, HOST);
+    let refused = instances.order(&identity, &another, &order).await.unwrap_err();
+    let expected =
+        "421 Misdirected Request: /restart?instance=orders-0 is for another instance; this is orders-1";
+    assert_eq!(refused, expected);
+    assert!(instance.requests.try_recv().is_err(), "it was passed on");
+    let meant = target(LOCAL, &HOST.replace("orders-0", "orders-1"));
+    let granting = async {
+        let Some(Request::Restart { answer, .. }) = instance.requests.recv().await else {
+            panic!("no restart");
+        };
+        answer.send(Ok(())).unwrap();
+    };
+    let (done, ()) = tokio::join!(instances.order(&identity, &meant, &order), granting);
+    assert_eq!(done, Ok(()));
 }
 
 #[tokio::test]
@@ -139,7 +183,8 @@ async fn one_that_hangs_or_sends_garbage_or_megabytes_costs_a_second_at_most() {
     let (instances, identity) = (HttpsInstances::on_port(port), identity(&authority));
     let started = Instant::now();
     // Nobody listens at the last one.
-    let asked = (1..=7).map(|last| instances.report(&identity, address(last).into(), HOST));
+    let targets: Vec<_> = (1..=7).map(|last| target(address(last), HOST)).collect();
+    let asked = targets.iter().map(|target| instances.report(&identity, target));
     let answers = futures::future::join_all(asked).await;
     let took = started.elapsed();
     assert!(took < Duration::from_millis(1500), "{took:?}");

@@ -18,8 +18,8 @@ use futures::future::join_all;
 use http::StatusCode;
 use instances::{Authority, Instance, ask_as_nobody, member, misbehaving};
 use roadstead::api::database::agent::{
-    FAILSAFE, Handover, INSTANCE_ROLE, LIVENESS, METRICS, OPERATOR_ROLE, Plea, READINESS, Report, STATUS,
-    SWITCHOVER,
+    FAILSAFE, Handover, INSTANCE_ROLE, LIVENESS, METRICS, Member, OPERATOR_ROLE, Plea, READINESS, Report,
+    STATUS, SWITCHOVER, meant_for,
 };
 use roadstead::instance::postgres::peers::{PeerError, Peers};
 use roadstead::instance::postgres::server::{Request, Shown};
@@ -59,7 +59,8 @@ async fn ask(client: &Client, port: u16, path: &str) -> Result<Answer, CallError
         SWITCHOVER => serde_json::to_vec(&Handover::default()).unwrap(),
         path => return client.get(LOCAL, port, path, LIMIT).await,
     };
-    client.post(LOCAL, port, path, Bytes::from(body), LIMIT).await
+    let path = meant_for(LOCAL, path);
+    client.post(LOCAL, port, &path, Bytes::from(body), LIMIT).await
 }
 
 /// Grants everything, for ever.
@@ -307,7 +308,8 @@ async fn a_plea_and_a_handover_reach_the_supervisor_and_its_answer_reaches_who_a
         why: "an update".into(),
     };
     let json = Bytes::from(serde_json::to_vec(&handover).unwrap());
-    let asking = operator.post(LOCAL, port, SWITCHOVER, json, LIMIT);
+    let path = meant_for(LOCAL, SWITCHOVER);
+    let asking = operator.post(LOCAL, port, &path, json, LIMIT);
     let refusing = async {
         let Some(Request::Handover {
             handover: asked,
@@ -365,6 +367,39 @@ async fn a_request_that_the_supervisor_does_not_answer_is_given_up_and_a_second_
     assert_eq!(ask(&client, port, STATUS).await.unwrap().status, 200);
 }
 
+/// Names may lead to where an instance was before, and certificates are all alike: what one says or promises must not count as another's.
+#[tokio::test]
+async fn nobody_is_heard_or_promises_in_the_name_of_another() {
+    let authority = Authority::new();
+    let mut instance = instance(&authority).await;
+    instance
+        .shown
+        .send_modify(|shown| shown.report.name = "orders-1".into());
+    let peers = Peers::on_port(authority.tls(INSTANCE_ROLE, &[LOCAL]), instance.address.port());
+    let meant = |name: &str| Member {
+        name: name.to_owned(),
+        host: LOCAL.to_owned(),
+    };
+    let members = [meant("orders-0"), meant("orders-1")];
+    let survey = peers.survey(&members).await;
+    assert_eq!(survey["orders-0"], Err(PeerError::Another("orders-1".into())));
+    assert_eq!(survey["orders-1"].as_ref().unwrap().0.name, "orders-1");
+    let refused = peers.plead(&members[..1], &plea()).await;
+    let Err(PeerError::Refused { status, reason }) = &refused["orders-0"] else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(*status, StatusCode::MISDIRECTED_REQUEST);
+    assert_eq!(
+        reason,
+        "/failsafe?instance=orders-0 is for another instance; this is orders-1"
+    );
+    assert!(instance.requests.try_recv().is_err(), "it was passed on");
+    grant_all(&mut instance);
+    let granted = peers.plead(&members, &plea()).await;
+    assert_eq!(granted["orders-1"], Ok(()));
+    assert!(granted["orders-0"].is_err());
+}
+
 #[tokio::test]
 async fn what_is_no_plea_is_refused_before_the_supervisor_hears_of_it() {
     let authority = Authority::new();
@@ -376,7 +411,8 @@ async fn what_is_no_plea_is_refused_before_the_supervisor_hears_of_it() {
         ("x".to_owned(), 400),
         ("x".repeat(1 << 20), 413),
     ] {
-        let answer = client.post(LOCAL, port, FAILSAFE, Bytes::from(body), LIMIT).await;
+        let path = meant_for(LOCAL, FAILSAFE);
+        let answer = client.post(LOCAL, port, &path, Bytes::from(body), LIMIT).await;
         // A body that is not read to its end may break the connection before the answer is read.
         match answer {
             Ok(answer) => assert_eq!(answer.status.as_u16(), expected),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::StatusCode;
-use roadstead::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE, Report, STATUS};
+use roadstead::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE, Report, STATUS, meant_for};
 use roadstead::runtime::mutual_tls::{Client, Credentials, Limit};
 use serde_json::Value;
 
@@ -41,9 +41,15 @@ impl Operator {
         serde_json::from_slice(&answer.body).map_err(|error| error.to_string())
     }
 
-    pub async fn order(&self, address: IpAddr, path: &str, what: Value) -> Result<(), String> {
+    pub async fn order(
+        &self,
+        (name, address): (&str, IpAddr),
+        path: &str,
+        what: Value,
+    ) -> Result<(), String> {
+        let path = meant_for(name, path);
         let (at, host, body) = ((address, self.port).into(), address.to_string(), what.to_string());
-        let answer = self.client.post_at(at, &host, path, body.into(), LIMIT).await;
+        let answer = self.client.post_at(at, &host, &path, body.into(), LIMIT).await;
         let answer = answer.map_err(|error| error.to_string())?;
         if answer.status == StatusCode::ACCEPTED {
             return Ok(());

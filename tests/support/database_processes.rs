@@ -359,9 +359,9 @@ impl Database {
 
     /// Tells an instance what to do, as the operator.
     pub async fn order(&self, index: usize, path: &str, what: Value) -> Result<(), String> {
-        self.operator
-            .order(self.instances[index].address, path, what)
-            .await
+        let name = &self.settings.members[index].name;
+        let address = self.instances[index].address;
+        self.operator.order((name, address), path, what).await
     }
 
     /// One text from an instance, over its socket.

@@ -2,7 +2,6 @@
 //! answer what it has them say.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use roadstead::api::database::agent::{
     Lsn, RECORD, ROLE_LABEL, Report, Role, SETTINGS, Standby, State, settings_hash,
 };
 use roadstead::api::database::v1::Database;
-use roadstead::controllers::database::instances::{Instances, Order};
+use roadstead::controllers::database::instances::{Instances, Order, Target};
 use roadstead::controllers::database::{self, Settings};
 use roadstead::pki::authority::Identity;
 use roadstead::runtime::backoff::Backoff;
@@ -56,7 +55,7 @@ pub fn is_ready(status: &Value) -> bool {
 #[derive(Debug, Default)]
 pub struct Played {
     said: Mutex<HashMap<String, Report>>,
-    /// What they were told to do, by the first label of their hosts.
+    /// What they were told to do, by their names.
     ordered: Mutex<Vec<(String, Order)>>,
 }
 
@@ -64,26 +63,24 @@ impl Instances for Played {
     fn report<'a>(
         &'a self,
         identity: &'a Identity,
-        _: IpAddr,
-        host: &'a str,
+        target: &'a Target,
     ) -> BoxFuture<'a, Result<Report, String>> {
         assert!(
             !identity.authorities.is_empty(),
             "the operator knows whom to trust"
         );
-        let said = self.said.lock().unwrap().get(host).cloned();
+        let said = self.said.lock().unwrap().get(&target.host).cloned();
         async move { said.ok_or_else(|| "Connection refused".to_owned()) }.boxed()
     }
 
     fn order<'a>(
         &'a self,
         _: &'a Identity,
-        _: IpAddr,
-        host: &'a str,
+        target: &'a Target,
         order: &'a Order,
     ) -> BoxFuture<'a, Result<(), String>> {
-        let instance = host.split('.').next().unwrap_or_default().to_owned();
-        self.ordered.lock().unwrap().push((instance, order.clone()));
+        let ordered = (target.pod.clone(), order.clone());
+        self.ordered.lock().unwrap().push(ordered);
         async { Ok(()) }.boxed()
     }
 }

@@ -111,7 +111,7 @@ impl Instance {
 
 pub fn member(address: IpAddr) -> Member {
     Member {
-        name: format!("at-{address}"),
+        name: address.to_string(),
         host: address.to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! Asks instances, and tells them what to do, over HTTPS, as an operator that runs does it.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::instances::{Instances, MAX_REPORT, Order};
-use crate::api::database::agent::{INSTANCE_ROLE, PORT, RESTART, Report, STATUS, SWITCHOVER};
+use super::instances::{Instances, MAX_REPORT, Order, Target};
+use crate::api::database::agent::{INSTANCE_ROLE, PORT, RESTART, Report, STATUS, SWITCHOVER, meant_for};
 use crate::pki::authority::Identity;
 use crate::runtime::mutual_tls::{Answer, Client, Credentials, Limit};
 
@@ -57,10 +57,10 @@ impl HttpsInstances {
         }
     }
 
-    async fn ask(&self, identity: &Identity, address: IpAddr, host: &str) -> Result<Report, String> {
-        let client = self.client(identity, database_of(host))?;
-        let address = SocketAddr::new(address, self.port);
-        let answer = client.get_at(address, host, STATUS, LIMIT).await;
+    async fn ask(&self, identity: &Identity, target: &Target) -> Result<Report, String> {
+        let client = self.client(identity, database_of(&target.host))?;
+        let address = SocketAddr::new(target.address, self.port);
+        let answer = client.get_at(address, &target.host, STATUS, LIMIT).await;
         let answer = answer.map_err(|error| error.to_string())?;
         if answer.status != StatusCode::OK {
             return Err(refusal(&answer));
@@ -68,21 +68,18 @@ impl HttpsInstances {
         serde_json::from_slice(&answer.body).map_err(|error| format!("its answer is no report: {error}"))
     }
 
-    async fn tell(
-        &self,
-        identity: &Identity,
-        address: IpAddr,
-        host: &str,
-        order: &Order,
-    ) -> Result<(), String> {
-        let client = self.client(identity, database_of(host))?;
-        let address = SocketAddr::new(address, self.port);
+    async fn tell(&self, identity: &Identity, target: &Target, order: &Order) -> Result<(), String> {
+        let client = self.client(identity, database_of(&target.host))?;
+        let address = SocketAddr::new(target.address, self.port);
         let (path, body) = match order {
             Order::HandOver(handover) => (SWITCHOVER, serde_json::to_vec(handover)),
             Order::Restart(restart) => (RESTART, serde_json::to_vec(restart)),
         };
         let body = body.map_err(|error| error.to_string())?;
-        let answer = client.post_at(address, host, path, body.into(), LIMIT).await;
+        let path = meant_for(&target.pod, path);
+        let answer = client
+            .post_at(address, &target.host, &path, body.into(), LIMIT)
+            .await;
         let answer = answer.map_err(|error| error.to_string())?;
         if answer.status == StatusCode::ACCEPTED {
             Ok(())
@@ -122,20 +119,18 @@ impl Instances for HttpsInstances {
     fn report<'a>(
         &'a self,
         identity: &'a Identity,
-        address: IpAddr,
-        host: &'a str,
+        target: &'a Target,
     ) -> BoxFuture<'a, Result<Report, String>> {
-        self.ask(identity, address, host).boxed()
+        self.ask(identity, target).boxed()
     }
 
     fn order<'a>(
         &'a self,
         identity: &'a Identity,
-        address: IpAddr,
-        host: &'a str,
+        target: &'a Target,
         order: &'a Order,
     ) -> BoxFuture<'a, Result<(), String>> {
-        self.tell(identity, address, host, order).boxed()
+        self.tell(identity, target, order).boxed()
     }
 }
 

@@ -29,23 +29,21 @@ const MAX_REASON: usize = 300;
 
 /// Whoever can ask one instance: the real one over mutual TLS, or a test that answers for them.
 pub trait Instances: Debug + Send + Sync + 'static {
-    /// What the manager of the instance at this address says at `GET /status`, or in words why it is not known.
+    /// What the manager at the instance's address says at `GET /status`, or in words why it is not known.
     ///
-    /// Its certificate has to be for `host`, from one of the authorities of `identity`, whose certificate is shown to it. At most [`MAX_REPORT`] bytes
+    /// Its certificate has to be for the instance's host, from one of the authorities of `identity`, whose certificate is shown to it. At most [`MAX_REPORT`] bytes
     /// are read. It may be dropped at any time.
     fn report<'a>(
         &'a self,
         identity: &'a Identity,
-        address: IpAddr,
-        host: &'a str,
+        target: &'a Target,
     ) -> BoxFuture<'a, Result<Report, String>>;
 
-    /// Has the instance at this address begin with something, or says in words why it does not. All else as [`Self::report`].
+    /// Has this instance, and no other at its address, begin with something, or says in words why it does not. All else as [`Self::report`].
     fn order<'a>(
         &'a self,
         identity: &'a Identity,
-        address: IpAddr,
-        host: &'a str,
+        target: &'a Target,
         order: &'a Order,
     ) -> BoxFuture<'a, Result<(), String>>;
 }
@@ -117,7 +115,7 @@ impl Survey {
     /// Asks these, and gives the answers in the same order. It takes a bounded time, whatever they do.
     pub async fn ask(&self, identity: &Identity, targets: Vec<Target>) -> Vec<Asked> {
         let asked = targets.into_iter().take(MOST).map(|target| async move {
-            let asking = self.instances.report(identity, target.address, &target.host);
+            let asking = self.instances.report(identity, &target);
             let answer = timeout(ANSWER, asking).await;
             let answer = answer.unwrap_or_else(|_| Err(format!("no answer on port {PORT} in time")));
             // Certificates are for all instances, and the address may be another's by now.
@@ -136,9 +134,7 @@ impl Survey {
 
     /// Tells one what to do. It takes a bounded time.
     pub async fn order(&self, identity: &Identity, target: &Target, order: &Order) -> Result<(), String> {
-        let ordering = self
-            .instances
-            .order(identity, target.address, &target.host, order);
+        let ordering = self.instances.order(identity, target, order);
         let outcome = timeout(ANSWER, ordering).await;
         let outcome = outcome.unwrap_or_else(|_| Err(format!("no answer on port {PORT} in time")));
         outcome.map_err(|reason| shorten(&reason, MAX_REASON))
@@ -181,11 +177,10 @@ mod tests {
         fn report<'a>(
             &'a self,
             _: &'a Identity,
-            _: IpAddr,
-            host: &'a str,
+            target: &'a Target,
         ) -> BoxFuture<'a, Result<Report, String>> {
             async move {
-                match host {
+                match target.host.as_str() {
                     "orders-0.x" => std::future::pending().await,
                     "orders-1.x" | "orders-3.x" => Ok(report_of("orders-1")),
                     _ => Err("x".repeat(1000)),
@@ -197,8 +192,7 @@ mod tests {
         fn order<'a>(
             &'a self,
             _: &'a Identity,
-            _: IpAddr,
-            _: &'a str,
+            _: &'a Target,
             _: &'a Order,
         ) -> BoxFuture<'a, Result<(), String>> {
             std::future::pending().boxed()

@@ -9,7 +9,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::tls::Tls;
-use crate::api::database::agent::{FAILSAFE, Member, PORT, Plea, Report, STATUS};
+use crate::api::database::agent::{FAILSAFE, Member, PORT, Plea, Report, STATUS, meant_for};
 use crate::runtime::mutual_tls::{Answer, CallError, Client, Limit};
 
 /// What an instance may say of itself.
@@ -42,6 +42,9 @@ pub enum PeerError {
         /// The beginning of what it said.
         reason: String,
     },
+    /// Another instance answers at its address.
+    #[error("{0:?} answers at its address")]
+    Another(String),
     /// What it answered is no report.
     #[error("its answer is no report: {0}")]
     Malformed(String),
@@ -69,11 +72,15 @@ impl Peers {
     /// they do.
     pub async fn survey(&self, members: &[Member]) -> BTreeMap<String, Result<(Report, Instant), PeerError>> {
         let port = self.port;
-        let ask = |client: Client, host: String| async move {
+        let ask = |client: Client, member: Member| async move {
             let asked_at = Instant::now();
-            let answer = client.get(&host, port, STATUS, REPORT).await?;
-            let report = serde_json::from_slice(accepted(&answer)?);
+            let answer = client.get(&member.host, port, STATUS, REPORT).await?;
+            let report: Result<Report, _> = serde_json::from_slice(accepted(&answer)?);
             let report = report.map_err(|error| PeerError::Malformed(error.to_string()))?;
+            // Their certificates are all alike, and names may lead to where it was before.
+            if report.name != member.name {
+                return Err(PeerError::Another(report.name));
+            }
             Ok((report, asked_at))
         };
         self.all(members, ask).await
@@ -84,10 +91,11 @@ impl Peers {
         let port = self.port;
         let json = serde_json::to_vec(plea).map_err(|error| PeerError::Malformed(error.to_string()));
         let json = json.map(Bytes::from);
-        let ask = |client: Client, host: String| {
+        let ask = |client: Client, member: Member| {
             let json = json.clone();
             async move {
-                let answer = client.post(&host, port, FAILSAFE, json?, PLEA).await?;
+                let path = meant_for(&member.name, FAILSAFE);
+                let answer = client.post(&member.host, port, &path, json?, PLEA).await?;
                 accepted(&answer).map(drop)
             }
         };
@@ -98,7 +106,7 @@ impl Peers {
     async fn all<T, F>(
         &self,
         members: &[Member],
-        ask: impl Fn(Client, String) -> F,
+        ask: impl Fn(Client, Member) -> F,
     ) -> BTreeMap<String, Result<T, PeerError>>
     where
         F: Future<Output = Result<T, PeerError>>,
@@ -108,7 +116,7 @@ impl Peers {
             .iter()
             .map(|member| {
                 let name = member.name.clone();
-                let answer = client.clone().map(|client| ask(client, member.host.clone()));
+                let answer = client.clone().map(|client| ask(client, member.clone()));
                 async move {
                     match answer {
                         Some(answer) => (name, answer.await),

@@ -20,7 +20,7 @@ use super::exposition::exposition;
 use super::tls::{Caller, Tls};
 use crate::api::database::agent::{
     FAILSAFE, Handover, INSTANCE_ROLE, LIVENESS, METRICS, OPERATOR_ROLE, Plea, READINESS, RESTART, Report,
-    Restart, STATUS, SWITCHOVER,
+    Restart, STATUS, SWITCHOVER, meant_for,
 };
 use crate::telemetry::metrics::CONTENT_TYPE;
 use crate::webhook::{ClientCertificate, Limits, serve_over};
@@ -213,6 +213,18 @@ async fn restart(State(desk): Desked, request: HttpRequest) -> Response {
 }
 
 impl Desk {
+    /// Whether it is this instance that is asked, and not one that had its address before.
+    fn is_meant(&self, request: &HttpRequest) -> Result<(), Refused> {
+        let uri = request.uri();
+        let path_and_query = uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+        let name = &self.shown.borrow().report.name;
+        if path_and_query == meant_for(name, uri.path()) {
+            return Ok(());
+        }
+        let message = format!("{path_and_query} is for another instance; this is {name}");
+        Err(Refused(StatusCode::MISDIRECTED_REQUEST, message))
+    }
+
     /// Passes what is asked on to the supervisor, and its answer back.
     async fn ask<T: DeserializeOwned>(
         &self,
@@ -221,7 +233,8 @@ impl Desk {
         granted: StatusCode,
         pass: impl FnOnce(T, oneshot::Sender<Granted>) -> Request,
     ) -> Response {
-        if let Err(refused) = permit(&request, &[by]) {
+        let permitted = permit(&request, &[by]).and_then(|()| self.is_meant(&request));
+        if let Err(refused) = permitted {
             return refused.into_response();
         }
         let asked = match read(request.into_body()).await {

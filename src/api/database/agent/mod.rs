@@ -48,13 +48,13 @@ pub const LIVENESS: &str = "/healthz";
 pub const READINESS: &str = "/readyz";
 /// Anybody: numbers for Prometheus.
 pub const METRICS: &str = "/metrics";
-/// Instances and the operator: a [`Report`] as JSON.
+/// Instances and the operator: a [`Report`] as JSON. Whoever asks compares its name with that of whom it meant.
 pub const STATUS: &str = "/status";
-/// Instances alone: POST of a [`Plea`], answered with 200 if it is granted and 409 with the reason as text if not.
+/// Instances alone, at a path [`meant_for`] this one: POST of a [`Plea`], answered with 200 if it is granted and 409 with the reason as text if not.
 pub const FAILSAFE: &str = "/failsafe";
-/// The operator alone: POST of a [`Handover`], answered with 202 once it has begun and 409 with the reason as text if it cannot.
+/// The operator alone, as [`FAILSAFE`]: POST of a [`Handover`], answered with 202 once it has begun and 409 with the reason as text if it cannot.
 pub const SWITCHOVER: &str = "/switchover";
-/// The operator alone: POST of a [`Restart`], answered with 202 once it has begun and 409 with the reason as text if there is none for it.
+/// The operator alone, as [`FAILSAFE`]: POST of a [`Restart`], answered with 202 once it has begun and 409 with the reason as text if there is none for it.
 pub const RESTART: &str = "/restart";
 
 /// The organisational unit in the certificate of an instance.
@@ -376,6 +376,11 @@ pub struct Handover {
 pub struct Restart {
     /// For people.
     pub why: String,
+}
+
+/// The path, and which instance is meant. Their certificates are all alike, and an address may be another's by now: one that is not meant answers 421.
+pub fn meant_for(instance: &str, path: &str) -> String {
+    format!("{path}?instance={instance}")
 }
 
 /// What names settings: the SHA-256 of the file, in hex.

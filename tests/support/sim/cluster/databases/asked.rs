@@ -1,13 +1,12 @@
 //! What instances answer the operator, and what they do when it tells them to.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use roadstead::api::database::agent::{Lsn, Report, Role, Standby, State};
-use roadstead::controllers::database::instances::{Instances, Order};
+use roadstead::controllers::database::instances::{Instances, Order, Target};
 use roadstead::pki::authority::Identity;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -37,25 +36,23 @@ impl Instances for PlayedInstances {
     fn report<'a>(
         &'a self,
         identity: &'a Identity,
-        address: IpAddr,
-        host: &'a str,
+        target: &'a Target,
     ) -> BoxFuture<'a, Result<Report, String>> {
         assert!(
             !identity.authorities.is_empty(),
             "the operator knows whom to trust"
         );
-        let answer = self.with(address, host, |databases, uid| Ok(report(databases, uid)));
+        let answer = self.with(target, |databases, uid| Ok(report(databases, uid)));
         async move { answer }.boxed()
     }
 
     fn order<'a>(
         &'a self,
         _: &'a Identity,
-        address: IpAddr,
-        host: &'a str,
+        target: &'a Target,
         order: &'a Order,
     ) -> BoxFuture<'a, Result<(), String>> {
-        let done = self.with(address, host, |databases, uid| obey(databases, uid, order));
+        let done = self.with(target, |databases, uid| obey(databases, uid, order));
         self.told.notify_one();
         async move { done }.boxed()
     }
@@ -65,21 +62,16 @@ impl PlayedInstances {
     /// Of the instance that is there, if its certificate is for the host.
     fn with<T>(
         &self,
-        address: IpAddr,
-        host: &str,
+        target: &Target,
         step: impl FnOnce(&mut Databases, &str) -> Result<T, String>,
     ) -> Result<T, String> {
         let nobody = || "No route to host".to_owned();
         let pods = self.sim.with(|store| every(store, "Pod"));
         let mut pods = pods.into_iter().filter(|(_, pod)| is_instance(pod));
         let (id, pod) = pods
-            .find(|(_, pod)| text(pod, "/status/podIP") == address.to_string())
+            .find(|(_, pod)| text(pod, "/status/podIP") == target.address.to_string())
             .ok_or_else(nobody)?;
-        assert!(
-            host.starts_with(&format!("{}.", id.name)),
-            "{host} is asked for {}",
-            id.name
-        );
+        assert_eq!(target.pod, id.name, "who is asked at {}", target.host);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let uid = text(&pod, "/metadata/uid");
         let runs = memory.databases.pods.get(uid).is_some_and(Instance::runs);
