@@ -32,7 +32,7 @@ const NAME_LIMIT: usize = 230;
 const REPEAT: Duration = Duration::from_secs(300);
 /// After this time without repetition an event is a new one. The API server keeps events for an hour by default.
 const FORGET: Duration = Duration::from_secs(1800);
-/// New events for one object: so many at once, and then one in each [`REFILL`].
+/// New events for one object, of each reason: so many at once, and then one in each [`REFILL`]. What is said often leaves room for what is seldom said.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(60);
 /// How many events, and how many objects, are remembered. Of more, those are forgotten that were longest silent: then a repetition is told as
@@ -222,8 +222,8 @@ struct Key {
 #[derive(Debug, Default)]
 struct Memory {
     said: BTreeMap<Key, Said>,
-    /// By uid of the object: what is left of its burst.
-    budgets: BTreeMap<String, Budget>,
+    /// By uid of the object, and reason: what is left of its burst.
+    budgets: BTreeMap<(String, String), Budget>,
 }
 
 #[derive(Debug)]
@@ -260,7 +260,7 @@ impl Memory {
         self.forget(now);
         let came_between = self.came_between(key);
         let Some(said) = self.said.get_mut(key) else {
-            if !spend(&mut self.budgets, &key.uid, now) {
+            if !spend(&mut self.budgets, key, now) {
                 return Step::Drop;
             }
             make_room(&mut self.said, |said| said.last_said);
@@ -278,7 +278,7 @@ impl Memory {
         said.last_said = now;
         said.count = said.count.saturating_add(1);
         let lately = |sent: Instant| now.duration_since(sent) < REPEAT;
-        if said.last_sent.is_some_and(lately) && !(came_between && spend(&mut self.budgets, &key.uid, now)) {
+        if said.last_sent.is_some_and(lately) && !(came_between && spend(&mut self.budgets, key, now)) {
             return Step::Count;
         }
         match &said.name {
@@ -286,7 +286,7 @@ impl Memory {
                 name: name.clone(),
                 count: said.count,
             },
-            None if spend(&mut self.budgets, &key.uid, now) => Step::Create,
+            None if spend(&mut self.budgets, key, now) => Step::Create,
             None => Step::Drop,
         }
     }
@@ -340,12 +340,13 @@ fn make_room<K: Ord + Clone, V>(remembered: &mut BTreeMap<K, V>, last: impl Fn(&
     }
 }
 
-/// Whether one more new event of the object with this uid may be sent.
-fn spend(budgets: &mut BTreeMap<String, Budget>, uid: &str, now: Instant) -> bool {
-    if !budgets.contains_key(uid) {
+/// Whether one more new event of this object and reason may be sent.
+fn spend(budgets: &mut BTreeMap<(String, String), Budget>, key: &Key, now: Instant) -> bool {
+    let of = (key.uid.clone(), key.reason.clone());
+    if !budgets.contains_key(&of) {
         make_room(budgets, |budget| budget.filled);
     }
-    let budget = budgets.entry(uid.to_owned()).or_insert(Budget {
+    let budget = budgets.entry(of).or_insert(Budget {
         left: BURST,
         filled: now,
     });

@@ -80,6 +80,11 @@ async fn an_object_that_says_too_much_is_cut_off_and_others_are_not() {
     assert_eq!(created, 25);
     assert_eq!(memory.step(&key("1", "more"), now), Step::Drop);
     assert_eq!(memory.step(&key("2", "hello"), now), Step::Create);
+    let seldom = Key {
+        reason: "Elected".to_owned(),
+        ..key("1", "more")
+    };
+    assert_eq!(memory.step(&seldom, now), Step::Create, "another reason");
     assert_eq!(memory.step(&key("1", "later"), now + REFILL), Step::Create);
 }
 

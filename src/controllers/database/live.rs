@@ -15,7 +15,11 @@ use super::instances::Asked;
 use super::lease::{Held, Quorum};
 use super::volumes::{self, Volumes};
 use crate::api::database::agent::{Report, Role};
+use crate::api::text::shorten;
 use crate::controllers::common::pod::is_ready;
+
+/// As much of what a kubelet or a scheduler says is told, in bytes.
+const MAX_WORDS: usize = 300;
 
 /// The instances of a database, what they say, and what kept a child from being written.
 #[derive(Clone, Copy, Debug)]
@@ -198,14 +202,19 @@ pub fn has_shape(metadata: &ObjectMeta, shape: &str) -> bool {
     own.is_some_and(|own| own == shape)
 }
 
-/// Why a pod does not run, in the kubelet's or the scheduler's words.
+/// Why a pod does not run, in the kubelet's or the scheduler's words. In what the kubelet says of a container that ends again and again the time changes, and nothing else is told.
 pub fn waiting(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let containers = [&status.init_container_statuses, &status.container_statuses];
     let mut containers = containers.into_iter().flatten().flatten();
     let of_container = containers.find_map(|container| {
         let waiting = container.state.as_ref()?.waiting.as_ref()?;
-        waiting.reason.clone()
+        let reason = waiting.reason.as_deref()?;
+        let message = waiting
+            .message
+            .as_deref()
+            .filter(|_| reason != "CrashLoopBackOff");
+        Some(words(reason, message))
     });
     let unscheduled = || {
         let mut conditions = status.conditions.iter().flatten();
@@ -213,9 +222,14 @@ pub fn waiting(pod: &Pod) -> Option<String> {
             .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
             .map(|condition| {
                 let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
-                let message = condition.message.as_deref().unwrap_or_default();
-                format!("{reason}: {message}").trim_end_matches(": ").to_owned()
+                words(reason, condition.message.as_deref())
             })
     };
     of_container.or_else(unscheduled)
+}
+
+fn words(reason: &str, message: Option<&str>) -> String {
+    let message = message.filter(|message| !message.is_empty());
+    let message = message.map(|message| format!(": {}", shorten(message, MAX_WORDS)));
+    format!("{reason}{}", message.unwrap_or_default())
 }

@@ -11,6 +11,13 @@ use crate::controllers::database::testing::{at, valid};
 use crate::runtime::apply::ApplyError;
 use crate::runtime::key::ObjectKey;
 
+/// Every pod is as the spec has it by now.
+fn all_anew(scene: &mut Scene) {
+    for ordinal in 0..scene.pods.len() {
+        scene.anew(ordinal);
+    }
+}
+
 fn growing() -> Arc<PersistentVolumeClaim> {
     let claim = json!({
         "metadata": {"name": "data-orders-0"},
@@ -22,6 +29,34 @@ fn growing() -> Arc<PersistentVolumeClaim> {
 
 fn is(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
+}
+
+/// Its address is known before its image is there, so that it is asked in vain.
+fn without_an_image(name: &str) -> Arc<Pod> {
+    let mut pod = (*pod(name, false, None)).clone();
+    let status = json!({"podIP": "10.0.0.9", "containerStatuses": [{
+        "name": "postgres", "image": "nosuch:1", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"nosuch:1\": not found"}},
+    }]});
+    pod.status = serde_json::from_value(status).unwrap();
+    Arc::new(pod)
+}
+
+#[test]
+fn an_image_that_is_not_there_is_named_in_the_kubelets_words() {
+    let scene = Scene::well().change(|scene| {
+        scene.asked[0].answer = Err("Connection refused".into());
+        scene.pods[0] = without_an_image("orders-0");
+    });
+    let words = "orders-0: ImagePullBackOff: Back-off pulling image \"nosuch:1\": not found";
+    let (_, reason, message) = scene.said(AVAILABLE);
+    assert_eq!(reason, "PrimaryNotRunning");
+    assert!(
+        message.ends_with(words.trim_start_matches("orders-0: ")),
+        "{message}"
+    );
+    let (_, _, message) = scene.said(CONFIGURATION_APPLIED);
+    assert!(message.ends_with(words), "{message}");
 }
 
 #[test]
@@ -203,8 +238,12 @@ fn one_write_that_the_api_server_could_not_do_takes_nothing_from_a_database_that
 #[case::paused(json!({"paused": true}), |_: &mut Scene| {}, "Unknown", "Paused", "True")]
 #[case::refused(json!({}), |scene: &mut Scene| scene.report(1).refused = Some("no".into()), "False", "Refused", "False")]
 #[case::loading(json!({}), |scene: &mut Scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
-#[case::unsupported(json!({"version": "17.7"}), |_: &mut Scene| {}, "False", "Unsupported", "True")]
-#[case::unsupported_and_loading(json!({"version": "17.7"}), |scene: &mut Scene| scene.report(1).settings = None, "False", "Unsupported", "False")]
+#[case::minor_version_on_its_way(json!({"version": "17.7"}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
+#[case::unsupported(json!({"version": "17.7"}), all_anew, "False", "Unsupported", "True")]
+#[case::unsupported_and_loading(json!({"version": "17.7"}), |scene: &mut Scene| {
+    all_anew(scene);
+    scene.report(1).settings = None;
+}, "False", "Loading", "False")]
 #[case::certificate(json!({"tls": {"certificateSecret": "mine"}}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
 #[case::certificate_is_of_no_use(json!({"tls": {"certificateSecret": "mine"}}), |scene: &mut Scene| {
     scene.anew(1);
@@ -233,6 +272,9 @@ fn one_write_that_the_api_server_could_not_do_takes_nothing_from_a_database_that
 }, "False", "Loading", "True")]
 #[case::nobody_leads(json!({}), |scene: &mut Scene| scene.lease.holder = None, "Unknown", "Waiting", "False")]
 #[case::volumes_grow(json!({"storage": {"size": "20Gi"}}), |scene: &mut Scene| scene.volumes.claims = vec![growing()], "False", "Resizing", "True")]
+#[case::volumes_do_not_during_a_rollout(json!({"storage": {"size": "20Gi"}, "resources": {"limits": {"memory": "4Gi"}}}), |scene: &mut Scene| {
+    scene.volumes.refused = Some("no".into());
+}, "False", "RollingOut", "True")]
 #[case::volumes_do_not(json!({"storage": {"size": "20Gi"}}), |scene: &mut Scene| scene.volumes.refused = Some("no".into()), "False", "VolumesNotGrown", "True")]
 #[case::fewer(json!({"instances": 2}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
 #[case::restart(json!({}), |scene: &mut Scene| scene.report(0).pending_restart = vec!["max_connections".into()], "False", "RollingOut", "True")]
@@ -242,6 +284,10 @@ fn one_write_that_the_api_server_could_not_do_takes_nothing_from_a_database_that
     pod.metadata.labels.as_mut().unwrap().insert("controller-revision-hash".into(), "old".into());
     scene.pods[1] = Arc::new(pod);
 }, "True", "Applied", "True")]
+#[case::does_not_run(json!({}), |scene: &mut Scene| {
+    scene.asked[2].answer = Err("Connection refused".into());
+    scene.pods[2] = without_an_image("orders-2");
+}, "Unknown", "Waiting", "False")]
 #[case::not_known(json!({}), |scene: &mut Scene| scene.asked[2].answer = Err("no route".into()), "Unknown", "InstancesUnreachable", "Unknown")]
 #[case::blocked(json!({}), |scene: &mut Scene| scene.failure = Some(Error::Apply(ApplyError::NotOurs {
     kind: "Secret".into(), key: ObjectKey::namespaced("shop", "orders"), owner: "nobody known".into(),
@@ -287,7 +333,7 @@ fn a_certificate_that_is_not_shown_is_told_with_its_secret_and_the_instances_wor
 
 #[test]
 fn what_is_not_done_is_told_by_its_name() {
-    let asks = Scene::of(json!({"version": "17.7", "backup": {"enabled": true}}));
+    let asks = Scene::of(json!({"version": "17.7", "backup": {"enabled": true}})).change(all_anew);
     let (_, _, message) = asks.said(CONFIGURATION_APPLIED);
     assert_eq!(
         message,

@@ -93,6 +93,10 @@ pub fn available(live: &Live<'_>) -> Verdict {
     };
     match answer {
         Err(error) if is_ready(pod) => verdict(State::Unknown, UNREACHABLE, unreachable(leader, error)),
+        Err(_) if let Some(why) = waiting(pod) => {
+            let message = format!("the primary, {leader}, does not run: {why}");
+            verdict(State::False, "PrimaryNotRunning", message)
+        }
         Err(error) => {
             let message = format!("the primary, {leader}, is not ready, and does not say why: {error}");
             verdict(State::False, "PrimaryNotReady", message)
@@ -115,8 +119,9 @@ pub fn available(live: &Live<'_>) -> Verdict {
             }
         },
         Ok(report) => {
+            let since = report.wrote_ms.map_or("yet", |_| "for 10 s");
             let message = format!(
-                "the primary, {leader}, has not committed a write for 10 s: {}",
+                "the primary, {leader}, has not committed a write {since}: {}",
                 doing(report)
             );
             verdict(State::False, "NoWrites", message)
@@ -188,13 +193,6 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     if let Some(message) = not_shown(database, live) {
         return verdict(State::False, CERTIFICATE_REFUSED, message);
     }
-    if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
-        return verdict(State::False, volumes::NOT_GROWN, message);
-    }
-    let unsupported = unsupported(database, live.primary());
-    if !unsupported.is_empty() {
-        return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
-    }
     let taken = taken(live);
     if taken.state == State::False {
         return taken;
@@ -204,6 +202,14 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         let message = format!("{told}; {pending}");
         let message = message.trim_end_matches("; ");
         return verdict(State::False, ROLLING_OUT, message);
+    }
+    if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
+        return verdict(State::False, volumes::NOT_GROWN, message);
+    }
+    // Only once every pod is as the spec has it: until then an image may be on its way.
+    let unsupported = unsupported(database, live.primary());
+    if !unsupported.is_empty() {
+        return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
     }
     if let Some(message) = volumes::resizing(database, decided, live.volumes) {
         return verdict(State::False, volumes::RESIZING, message);
@@ -292,9 +298,11 @@ pub fn taken(live: &Live<'_>) -> Verdict {
         .reports()
         .filter(|(_, report)| report.settings.as_deref() != live.settings)
         .count();
+    let runs = |pod: &str| live.pod(pod).is_none_or(|pod| waiting(pod).is_none());
     let silent = live
         .asked
         .iter()
+        .filter(|asked| runs(&asked.pod))
         .find_map(|asked| Some((&asked.pod, asked.answer.as_ref().err()?)));
     let known = live.reports().count();
     match silent {
@@ -307,7 +315,8 @@ pub fn taken(live: &Live<'_>) -> Verdict {
         }
         Some((pod, error)) => verdict(State::Unknown, UNREACHABLE, unreachable(pod, error)),
         None if known == 0 || known < pods => {
-            let message = format!("{known} of {pods} instances run");
+            let trouble = first_waiting(live);
+            let message = format!("{known} of {pods} instances run{}", because(trouble));
             verdict(State::Unknown, "Waiting", message)
         }
         None => verdict(State::True, "Applied", "all instances go by the present settings"),
@@ -387,6 +396,13 @@ fn reason_of(failure: &Error) -> &'static str {
     }
 }
 
+/// Why a pod does not run.
+fn first_waiting(live: &Live<'_>) -> Option<String> {
+    live.pods
+        .iter()
+        .find_map(|pod| Some(format!("{}: {}", pod.name_any(), waiting(pod)?)))
+}
+
 fn first_trouble(live: &Live<'_>) -> Option<String> {
     live.pods.iter().find_map(|pod| trouble(live, pod))
 }
@@ -396,8 +412,8 @@ fn trouble(live: &Live<'_>, pod: &Pod) -> Option<String> {
     let name = pod.name_any();
     match live.answer(&name) {
         Some(Ok(report)) => Some(format!("{name}: {}", doing(report))),
-        Some(Err(error)) => Some(unreachable(&name, error)),
-        None => waiting(pod).map(|why| format!("{name}: {why}")),
+        Some(Err(error)) if waiting(pod).is_none() => Some(unreachable(&name, error)),
+        _ => waiting(pod).map(|why| format!("{name}: {why}")),
     }
 }
 

@@ -25,8 +25,8 @@ use super::error::Error;
 use super::observe::{Observed, named};
 use super::step::Course;
 use super::write::Applied;
-use crate::api::database::ValidDatabase;
 use crate::api::database::v1::Database;
+use crate::api::database::{MAX_INSTANCES, ValidDatabase};
 use crate::api::quantity;
 use crate::api::retention::Retention;
 use crate::runtime::apply::{Applier, ApplyError};
@@ -145,14 +145,14 @@ pub fn room(database: &ValidDatabase, observed: &Observed, replicas: i32) -> u64
     capacities.fold(database.storage.bytes, u64::min)
 }
 
-/// Which of so many instances have a claim from before the database: it may hold the data of an earlier one of that name.
-pub fn retained(database: &ValidDatabase, observed: &Observed, members: i32) -> BTreeSet<String> {
+/// The instances, of as many as there may be, that have a claim from before the database: it may hold the data of an earlier one of that name.
+pub fn retained(database: &ValidDatabase, observed: &Observed) -> BTreeSet<String> {
     let is_older = |claim: &Arc<PersistentVolumeClaim>| {
         let made = claim.metadata.creation_timestamp.as_ref().map(|made| made.0);
         made.zip(database.created)
             .is_some_and(|(made, created)| made < created)
     };
-    let claims = claims(&database.name, observed, members);
+    let claims = claims(&database.name, observed, MAX_INSTANCES);
     let older = claims.iter().filter(|claim| is_older(claim));
     older
         .filter_map(|claim| names::ordinal(&claim.name_any()))

@@ -156,23 +156,11 @@ pub async fn a_database_that_is_made_anew_takes_up_its_data_with_a_new_password(
     let volumes = claims(&database).await?;
     ensure!(volumes.len() == 2, "the claims are {volumes:?}");
 
-    let (namespace, name) = (database.namespace.as_str(), database.name);
-    let delete = ["-n", namespace, "delete", "database", name, "--wait=false"];
-    world.run("kubectl", &delete).await?;
-    world.wait_gone(DATABASE, namespace, name, SERVING).await?;
-    for kind in [SECRET, SERVICE, LEASE] {
-        world.wait_gone(kind, namespace, name, REJOINED).await?;
-    }
-    until("every pod to be gone", REJOINED, || async {
-        let left = database.instances().await?;
-        Ok(Seen::when(left.is_empty(), (), format!("{left:?}")))
-    })
-    .await?;
-
+    deleted(&database).await?;
     database.apply(spec).await?;
     // By the password of the new Secret
     database.comes_up().await?;
-    let config = database.config(name).await?;
+    let config = database.config(database.name).await?;
     ensure!(
         config.get_password() != earlier.get_password(),
         "the password is the same"
@@ -191,7 +179,73 @@ pub async fn a_database_that_is_made_anew_takes_up_its_data_with_a_new_password(
     let now = claims(&database).await?;
     ensure!(now == volumes, "the claims were {volumes:?}, are {now:?}");
     // It takes writes, and both instances have them
-    database.observed().await?.finish().await
+    database.observed().await?.finish().await?;
+    fewer_than_before_begin_with_the_latest_data(&database).await
+}
+
+/// The last primary is none of those that are asked for, and the one that is has older data.
+async fn fewer_than_before_begin_with_the_latest_data(database: &Database) -> Outcome {
+    let world = &database.world;
+    let spec = |instances: i32| json!({"instances": instances, "synchronous": "preferred", "storage": {"size": "1Gi"}});
+    database.apply(spec(2)).await?;
+    rolled_out(database).await?;
+    wish(database, "roadstead.dev/switch-over-to", "orders-1").await?;
+    until("orders-1 to lead", REPLACED, || async {
+        let primary = database.primary().await?;
+        Ok(Seen::equal(&primary.name.as_str(), &"orders-1"))
+    })
+    .await?;
+    database.stream(2).await?;
+    let all = database.instances().await?;
+    let older = all.iter().find(|it| it.name == "orders-0");
+    let older = older.ok_or_else(|| Failure::new("there is no orders-0"))?;
+    let frozen = older.freeze()?;
+    let config = database.config(database.name).await?;
+    // Acknowledged once commits wait no more for one that hangs
+    let late = ["CREATE TABLE late AS SELECT 1"];
+    until("a write without the replica", REJOINED, || async {
+        match answer(&config, &late).await {
+            Ok(_) => Ok(Seen::There(())),
+            // Its answer may have been lost
+            Err(failure) if failure.to_string().contains("already exists") => Ok(Seen::There(())),
+            Err(failure) => Ok(Seen::NotYet(failure.to_string())),
+        }
+    })
+    .await?;
+    deleted(database).await?;
+    drop(frozen);
+
+    database.apply(spec(1)).await?;
+    database.comes_up().await?;
+    rolled_out(database).await?;
+    let left: Vec<_> = database
+        .instances()
+        .await?
+        .into_iter()
+        .map(|it| it.name)
+        .collect();
+    ensure!(left == ["orders-0"], "the instances are {left:?}");
+    let config = database.config(database.name).await?;
+    let found = answer(&config, &["SELECT count(*) FROM late"]).await?;
+    ensure!(found == "1", "what was acknowledged last is {found}");
+    world.note("fewer instances than before began with the data of the last primary");
+    Ok(())
+}
+
+/// Deletes the database, and waits until nothing of it is left but its volumes.
+async fn deleted(database: &Database) -> Outcome {
+    let (world, namespace, name) = (&database.world, database.namespace.as_str(), database.name);
+    let delete = ["-n", namespace, "delete", "database", name, "--wait=false"];
+    world.run("kubectl", &delete).await?;
+    world.wait_gone(DATABASE, namespace, name, SERVING).await?;
+    for kind in [SECRET, SERVICE, LEASE] {
+        world.wait_gone(kind, namespace, name, REJOINED).await?;
+    }
+    until("every pod to be gone", REJOINED, || async {
+        let left = database.instances().await?;
+        Ok(Seen::when(left.is_empty(), (), format!("{left:?}")))
+    })
+    .await
 }
 
 /// The claims with their UIDs.
