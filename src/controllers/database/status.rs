@@ -216,7 +216,10 @@ fn ready(conditions: &mut Conditions, seen: &Seen<'_>, wanted: i32, is_blocked: 
     let ready = seen.live.ready();
     let taken = verdict::taken(&seen.live);
     if i32::try_from(ready).unwrap_or(i32::MAX) < wanted {
-        let message = format!("{ready} of {wanted} instances are ready");
+        let message = format!(
+            "{ready} of {wanted} instances are ready{}",
+            verdict::not_ready(&seen.live)
+        );
         conditions.set(READY, State::False, "InstancesNotReady", message);
     } else if taken.state != State::True {
         set(conditions, READY, taken);

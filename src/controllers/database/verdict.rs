@@ -403,6 +403,13 @@ fn first_waiting(live: &Live<'_>) -> Option<String> {
         .find_map(|pod| Some(format!("{}: {}", pod.name_any(), waiting(pod)?)))
 }
 
+/// What is known of the first instance that is not ready.
+pub fn not_ready(live: &Live<'_>) -> String {
+    let mut not = live.pods.iter().filter(|pod| !is_ready(pod));
+    let trouble = not.find_map(|pod| trouble(live, pod));
+    trouble.map(|trouble| format!("; {trouble}")).unwrap_or_default()
+}
+
 fn first_trouble(live: &Live<'_>) -> Option<String> {
     live.pods.iter().find_map(|pod| trouble(live, pod))
 }

@@ -419,13 +419,17 @@ impl Supervisor {
         if self.prepared.as_ref() == Some(&password) && !self.protocol.awaits_checkpoint() {
             return;
         }
+        // Another password alone waits for none: on a large primary it takes minutes.
+        let has_to_be_written = self.furnished.is_none() || self.protocol.awaits_checkpoint();
         let (options, settings) = (self.options.clone(), self.mounted.settings.clone());
         self.prepared = Some(password.clone());
         let prepare = async move {
             let mut local = Local::new(&options);
             let prepare = async {
                 // Until then nobody can be rewound to this timeline; so nothing that waits for a replica may come before it.
-                local.checkpoint().await?;
+                if has_to_be_written {
+                    local.checkpoint().await?;
+                }
                 local
                     .prepare(&settings, password.as_ref().map(Password::as_str))
                     .await
