@@ -2,7 +2,7 @@
 //! operator's image.
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerStatus, EmptyDirVolumeSource, Pod, PodSecurityContext,
+    Capabilities, Container, ContainerStatus, EmptyDirVolumeSource, Pod, PodCondition, PodSecurityContext,
     ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -134,9 +134,28 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
 
 /// Whether the kubelet found a pod ready.
 pub fn is_ready(pod: &Pod) -> bool {
+    condition(pod, "Ready", "True").is_some()
+}
+
+/// What the scheduler says of a pod for which it found no node.
+pub fn unscheduled(pod: &Pod) -> Option<&PodCondition> {
+    condition(pod, "PodScheduled", "False")
+}
+
+fn condition<'a>(pod: &'a Pod, type_: &str, status: &str) -> Option<&'a PodCondition> {
     let mut conditions = pod
         .status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    conditions.find(|condition| condition.type_ == type_ && condition.status == status)
+}
+
+/// A reason and a message of Kubernetes, as people read them.
+pub fn words(reason: Option<&str>, message: Option<&str>) -> String {
+    [reason, message]
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(": ")
 }

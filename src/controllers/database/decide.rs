@@ -76,23 +76,25 @@ pub fn decide(
     let shrinks = wanted.instances > database.instances && !has_begun;
     let is_unknown = is_new || !live.is_rolled_out(wanted.shape) || is_behind(database, live);
     let is_moving = matches!(course, Course::Take(_)) || (is_sound && !pending.is_empty());
-    let mut scale = match (is_moving, shrinks && is_unknown) {
-        (true, _) => Scale::hold(database.instances, members, live),
+    let system_identifier = known.into_iter().flatten().next();
+    let retained = match system_identifier {
+        Some(_) => BTreeSet::new(),
+        None => volumes::retained(database, observed),
+    };
+    // Whichever volume of before the database has the latest data, an instance begins on it, too; those that are too many go once it is known who leads.
+    let begin = names::count_with(&retained).max(database.instances);
+    let scale = match (is_moving, shrinks && is_unknown) {
+        (true, _) => Scale::hold(begin, members, live),
+        (false, _) if begin > database.instances => Scale {
+            course: Course::Wait(older_volumes(&retained, database.instances)),
+            ..Scale::hold(begin, members, live)
+        },
         (false, true) => Scale {
             course: Course::Wait("instances to take the rest of the spec first".to_owned()),
             ..Scale::hold(database.instances, members, live)
         },
         (false, false) => scale(&database.name, database.instances, members, live),
     };
-    let system_identifier = known.into_iter().flatten().next();
-    let retained = match system_identifier {
-        Some(_) => BTreeSet::new(),
-        None => volumes::retained(database, observed),
-    };
-    let begins = begin_on_all(&retained, database.instances, &mut scale);
-    if let Some(begins) = begins.filter(|_| !is_moving) {
-        scale.course = begins;
-    }
     // Nobody else ends it if this operator is gone, or is told to leave the database alone. What a rollout is held up by may take for ever.
     let until = told.excused_until.filter(|until| *until > now);
     let until = until.or_else(|| now.checked_add(EXCUSED).ok().filter(|_| is_sound));
@@ -114,19 +116,15 @@ pub fn decide(
     }
 }
 
-/// Whichever volume of before the database has the latest data, an instance begins on it, too; those that are too many go once it is known who leads.
-fn begin_on_all(retained: &BTreeSet<String>, instances: i32, scale: &mut Scale) -> Option<Course> {
-    let ordinal = |pod: &&String| names::ordinal(pod).unwrap_or_default();
-    let extra: Vec<&String> = retained.iter().filter(|pod| ordinal(pod) >= instances).collect();
-    let last = extra.iter().map(ordinal).max()?;
-    scale.members = scale.members.max(last.saturating_add(1));
-    scale.replicas = scale.replicas.max(last.saturating_add(1));
-    let extra: Vec<&str> = extra.into_iter().map(String::as_str).collect();
-    Some(Course::Wait(format!(
+/// What is waited for where those beyond so many instances begin on the volumes of before the database.
+fn older_volumes(retained: &BTreeSet<String>, instances: i32) -> String {
+    let is_extra = |pod: &&str| names::ordinal(pod).is_some_and(|ordinal| ordinal >= instances);
+    let extra: Vec<&str> = retained.iter().map(String::as_str).filter(is_extra).collect();
+    format!(
         "somebody to lead: until then there are more instances than spec.instances says, since the volumes of {} are older than this Database, and may have \
          the latest data",
         extra.join(", ")
-    )))
+    )
 }
 
 /// Whether instances that stay, and answer, do not go by the present settings yet.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::database::MAX_INSTANCES;
+use crate::api::database::v1::Database;
 use crate::controllers::database::lease::Held;
 use crate::controllers::database::live::Ground;
 use crate::controllers::database::testing::{at, children, database, valid};
@@ -17,6 +18,15 @@ fn seen(
     status: Option<&DatabaseStatus>,
 ) -> Decided {
     let observed = children(&database("orders", before));
+    decided(&database("orders", spec), &observed, lease, status)
+}
+
+fn decided(
+    database: &Database,
+    observed: &Observed,
+    lease: Held,
+    status: Option<&DatabaseStatus>,
+) -> Decided {
     let ground = Ground {
         stateful_set: observed.stateful_sets.first().cloned(),
         lease,
@@ -24,13 +34,7 @@ fn seen(
         required: false,
     };
     let live = ground.live(&[], &[], true);
-    decide(
-        &valid(&database("orders", spec)),
-        &observed,
-        status,
-        (&live, false),
-        at(0),
-    )
+    decide(&valid(database), observed, status, (&live, false), at(20))
 }
 
 #[test]
@@ -75,17 +79,7 @@ fn an_instance_begins_on_every_volume_of_before_the_database_however_few_are_ask
         claims: vec![older_claim(0), older_claim(2), older_claim(MAX_INSTANCES)],
         ..Observed::default()
     };
-    let decide = |observed: &Observed, lease: Held| {
-        let ground = Ground {
-            stateful_set: observed.stateful_sets.first().cloned(),
-            lease,
-            settings: None,
-            required: false,
-        };
-        let live = ground.live(&[], &[], true);
-        decide(&valid(&anew), observed, None, (&live, false), at(20))
-    };
-    let begun = decide(&observed, Held::default());
+    let begun = decided(&anew, &observed, Held::default(), None);
     assert_eq!((begun.members, begun.replicas), (3, 3));
     assert_eq!(
         begun.retained,
@@ -103,7 +97,7 @@ fn an_instance_begins_on_every_volume_of_before_the_database_however_few_are_ask
         system_identifier: Some("7".to_owned()),
         ..Held::default()
     };
-    let led = decide(&made, led);
+    let led = decided(&anew, &made, led, None);
     assert_eq!((led.members, led.replicas, led.retained.len()), (3, 3, 0));
     let Course::Wait(what) = &led.course else {
         panic!("{:?}", led.course);

@@ -16,7 +16,7 @@ use super::lease::{Held, Quorum};
 use super::volumes::{self, Volumes};
 use crate::api::database::agent::{Report, Role};
 use crate::api::text::shorten;
-use crate::controllers::common::pod::is_ready;
+use crate::controllers::common::pod::{is_ready, unscheduled, words};
 
 /// As much of what a kubelet or a scheduler says is told, in bytes.
 const MAX_WORDS: usize = 300;
@@ -204,6 +204,10 @@ pub fn has_shape(metadata: &ObjectMeta, shape: &str) -> bool {
 
 /// Why a pod does not run, in the kubelet's or the scheduler's words. In what the kubelet says of a container that ends again and again the time changes, and nothing else is told.
 pub fn waiting(pod: &Pod) -> Option<String> {
+    let told = |reason: &str, message: Option<&str>| {
+        let message = message.map(|message| shorten(message, MAX_WORDS));
+        words(Some(reason), message.as_deref())
+    };
     let status = pod.status.as_ref()?;
     let containers = [&status.init_container_statuses, &status.container_statuses];
     let mut containers = containers.into_iter().flatten().flatten();
@@ -214,22 +218,12 @@ pub fn waiting(pod: &Pod) -> Option<String> {
             .message
             .as_deref()
             .filter(|_| reason != "CrashLoopBackOff");
-        Some(words(reason, message))
+        Some(told(reason, message))
     });
-    let unscheduled = || {
-        let mut conditions = status.conditions.iter().flatten();
-        conditions
-            .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
-            .map(|condition| {
-                let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
-                words(reason, condition.message.as_deref())
-            })
+    let of_scheduler = || {
+        let condition = unscheduled(pod)?;
+        let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
+        Some(told(reason, condition.message.as_deref()))
     };
-    of_container.or_else(unscheduled)
-}
-
-fn words(reason: &str, message: Option<&str>) -> String {
-    let message = message.filter(|message| !message.is_empty());
-    let message = message.map(|message| format!(": {}", shorten(message, MAX_WORDS)));
-    format!("{reason}{}", message.unwrap_or_default())
+    of_container.or_else(of_scheduler)
 }

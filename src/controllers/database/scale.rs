@@ -66,11 +66,7 @@ pub fn scale(database: &str, wanted: i32, told: Option<i32>, live: &Live<'_>) ->
 
 /// How many instances there are. Where the StatefulSet is gone, its pods may be there still.
 pub fn there(live: &Live<'_>) -> i32 {
-    let pods = || {
-        let ordinals = live.names().filter_map(|name| names::ordinal(&name));
-        ordinals.max().map_or(0, |last| last.saturating_add(1))
-    };
-    live.replicas().unwrap_or_else(pods)
+    live.replicas().unwrap_or_else(|| names::count_with(live.names()))
 }
 
 /// What has to be done before these may go.

@@ -86,17 +86,11 @@ pub fn available(live: &Live<'_>) -> Verdict {
         None if !live.asks => {
             return verdict(State::Unknown, "NotAsked", "instances are not asked how they are");
         }
-        None => {
-            let message = format!("the primary, {leader}, does not run{}", because(waiting(pod)));
-            return verdict(State::False, "PrimaryNotRunning", message);
-        }
+        None => return not_running(leader, waiting(pod)),
     };
     match answer {
         Err(error) if is_ready(pod) => verdict(State::Unknown, UNREACHABLE, unreachable(leader, error)),
-        Err(_) if let Some(why) = waiting(pod) => {
-            let message = format!("the primary, {leader}, does not run: {why}");
-            verdict(State::False, "PrimaryNotRunning", message)
-        }
+        Err(_) if let Some(why) = waiting(pod) => not_running(leader, Some(why)),
         Err(error) => {
             let message = format!("the primary, {leader}, is not ready, and does not say why: {error}");
             verdict(State::False, "PrimaryNotReady", message)
@@ -110,10 +104,10 @@ pub fn available(live: &Live<'_>) -> Verdict {
             Some(missed) => {
                 let missed: Vec<_> = missed.into_iter().collect();
                 let trouble = missed.iter().find_map(|name| trouble(live, live.pod(name)?));
-                let trouble = trouble.map(|trouble| format!("; {trouble}")).unwrap_or_default();
                 let message = format!(
-                    "{leader} is the primary, and no commit is acknowledged before a replica has it: too few stream of {}{trouble}",
-                    missed.join(", ")
+                    "{leader} is the primary, and no commit is acknowledged before a replica has it: too few stream of {}{}",
+                    missed.join(", "),
+                    besides(trouble)
                 );
                 verdict(State::False, COMMITS_WAIT, message)
             }
@@ -127,6 +121,11 @@ pub fn available(live: &Live<'_>) -> Verdict {
             verdict(State::False, "NoWrites", message)
         }
     }
+}
+
+fn not_running(leader: &str, why: Option<String>) -> Verdict {
+    let message = format!("the primary, {leader}, does not run{}", because(why));
+    verdict(State::False, "PrimaryNotRunning", message)
 }
 
 /// Whether every wanted replica streams, in the eyes of the primary.
@@ -158,7 +157,7 @@ pub fn replication(live: &Live<'_>, wanted: i32) -> Verdict {
         );
     }
     let first = not.first().and_then(|pod| trouble(live, pod));
-    let why = first.map(|trouble| format!("; {trouble}")).unwrap_or_default();
+    let why = besides(first);
     let message = format!("{count} of {replicas} replicas stream{why}");
     verdict(State::False, "ReplicasNotStreaming", message)
 }
@@ -315,7 +314,7 @@ pub fn taken(live: &Live<'_>) -> Verdict {
         }
         Some((pod, error)) => verdict(State::Unknown, UNREACHABLE, unreachable(pod, error)),
         None if known == 0 || known < pods => {
-            let trouble = first_waiting(live);
+            let trouble = live.pods.iter().find_map(|pod| kept_from_running(pod));
             let message = format!("{known} of {pods} instances run{}", because(trouble));
             verdict(State::Unknown, "Waiting", message)
         }
@@ -396,18 +395,10 @@ fn reason_of(failure: &Error) -> &'static str {
     }
 }
 
-/// Why a pod does not run.
-fn first_waiting(live: &Live<'_>) -> Option<String> {
-    live.pods
-        .iter()
-        .find_map(|pod| Some(format!("{}: {}", pod.name_any(), waiting(pod)?)))
-}
-
 /// What is known of the first instance that is not ready.
 pub fn not_ready(live: &Live<'_>) -> String {
     let mut not = live.pods.iter().filter(|pod| !is_ready(pod));
-    let trouble = not.find_map(|pod| trouble(live, pod));
-    trouble.map(|trouble| format!("; {trouble}")).unwrap_or_default()
+    besides(not.find_map(|pod| trouble(live, pod)))
 }
 
 fn first_trouble(live: &Live<'_>) -> Option<String> {
@@ -419,9 +410,14 @@ fn trouble(live: &Live<'_>, pod: &Pod) -> Option<String> {
     let name = pod.name_any();
     match live.answer(&name) {
         Some(Ok(report)) => Some(format!("{name}: {}", doing(report))),
-        Some(Err(error)) if waiting(pod).is_none() => Some(unreachable(&name, error)),
-        _ => waiting(pod).map(|why| format!("{name}: {why}")),
+        Some(Err(error)) => kept_from_running(pod).or_else(|| Some(unreachable(&name, error))),
+        None => kept_from_running(pod),
     }
+}
+
+/// Why a pod does not run, with its name.
+fn kept_from_running(pod: &Pod) -> Option<String> {
+    Some(format!("{}: {}", pod.name_any(), waiting(pod)?))
 }
 
 fn doing(report: &Report) -> String {
@@ -437,4 +433,8 @@ fn unreachable(pod: &str, error: &str) -> String {
 
 fn because(why: Option<String>) -> String {
     why.map(|why| format!(": {why}")).unwrap_or_default()
+}
+
+fn besides(what: Option<String>) -> String {
+    what.map(|what| format!("; {what}")).unwrap_or_default()
 }

@@ -14,6 +14,7 @@ use super::desired::check_job::{CONTAINER, DEADLINE_SECONDS};
 use super::desired::names::{ATTEMPT, CHECK};
 use super::observe::Observed;
 use crate::api::my_proxy::agent::REFUSED;
+use crate::controllers::common::pod::{unscheduled, words};
 
 /// How long after its deadline a Job may still be unfinished before that is worth a word.
 const OVERDUE_SECONDS: i64 = DEADLINE_SECONDS + 60;
@@ -235,8 +236,7 @@ fn ending(pod: &Pod) -> Option<(i32, String)> {
     // A pod that never ran (evicted, say) tells why of itself.
     let of_pod = || {
         let status = pod.status.as_ref()?;
-        let words = [status.reason.as_deref(), status.message.as_deref()];
-        let text = words.into_iter().flatten().collect::<Vec<_>>().join(": ");
+        let text = words(status.reason.as_deref(), status.message.as_deref());
         (!text.is_empty()).then_some((1, text))
     };
     states(pod).find_map(ended).or_else(of_pod)
@@ -244,14 +244,8 @@ fn ending(pod: &Pod) -> Option<(i32, String)> {
 
 /// Why a pod does not run yet, in Kubernetes' words.
 pub fn waiting(pod: &Pod) -> Option<String> {
-    let unscheduled = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten())
-        .find_map(|condition| {
-            let stuck = condition.type_ == "PodScheduled" && condition.status == "False";
-            stuck.then(|| words(condition.reason.as_deref(), condition.message.as_deref()))
-        });
+    let unscheduled =
+        unscheduled(pod).map(|condition| words(condition.reason.as_deref(), condition.message.as_deref()));
     let waits = |(name, state): (&str, &ContainerState)| {
         let waiting = state.waiting.as_ref()?;
         let reason = waiting.reason.as_deref();
@@ -269,15 +263,6 @@ pub fn waiting(pod: &Pod) -> Option<String> {
 /// init container says `PodInitializing`, and so does an init container itself.
 pub fn is_being_made(why: &str) -> bool {
     why.contains("ContainerCreating") || why.contains("PodInitializing")
-}
-
-fn words(reason: Option<&str>, message: Option<&str>) -> String {
-    [reason, message]
-        .into_iter()
-        .flatten()
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join(": ")
 }
 
 #[cfg(test)]

@@ -120,12 +120,7 @@ pub async fn fewer_instances_and_more_again_cost_nothing_that_was_acknowledged(w
     let database = Database::serving(&world, "scaled", json!({"synchronous": "preferred"})).await?;
     let observed = database.observed().await?;
     // Whoever leads has to go.
-    wish(&database, "roadstead.dev/switch-over-to", "orders-2").await?;
-    until("orders-2 to lead", REPLACED, || async {
-        let primary = database.primary().await?;
-        Ok(Seen::equal(&primary.name.as_str(), &"orders-2"))
-    })
-    .await?;
+    switched_over(&database, "orders-2").await?;
     database.all_stream().await?;
     for instances in [2, 1, 3] {
         let begun = Instant::now();
@@ -189,12 +184,7 @@ async fn fewer_than_before_begin_with_the_latest_data(database: &Database) -> Ou
     let spec = |instances: i32| json!({"instances": instances, "synchronous": "preferred", "storage": {"size": "1Gi"}});
     database.apply(spec(2)).await?;
     rolled_out(database).await?;
-    wish(database, "roadstead.dev/switch-over-to", "orders-1").await?;
-    until("orders-1 to lead", REPLACED, || async {
-        let primary = database.primary().await?;
-        Ok(Seen::equal(&primary.name.as_str(), &"orders-1"))
-    })
-    .await?;
+    switched_over(database, "orders-1").await?;
     database.stream(2).await?;
     let all = database.instances().await?;
     let older = all.iter().find(|it| it.name == "orders-0");
@@ -217,9 +207,9 @@ async fn fewer_than_before_begin_with_the_latest_data(database: &Database) -> Ou
     database.comes_up().await?;
     rolled_out(database).await?;
     until("one instance alone", REPLACED, || async {
-        let left: Vec<_> = database.instances().await?;
-        let left: Vec<_> = left.into_iter().map(|it| it.name).collect();
-        Ok(Seen::equal(&left.join(" ").as_str(), &"orders-0"))
+        let left = database.instances().await?;
+        let left: Vec<_> = left.iter().map(|it| it.name.as_str()).collect();
+        Ok(Seen::equal(&left, &vec!["orders-0"]))
     })
     .await?;
     let config = database.config(database.name).await?;
@@ -342,6 +332,16 @@ async fn wish(database: &Database, name: &str, value: &str) -> Outcome {
         .world
         .merge(DATABASE, &database.namespace, database.name, patch);
     merged.await.map(drop)
+}
+
+/// Asks for another primary, and waits until it leads.
+async fn switched_over(database: &Database, to: &str) -> Outcome {
+    wish(database, "roadstead.dev/switch-over-to", to).await?;
+    until(format!("{to} to lead"), REPLACED, || async {
+        let primary = database.primary().await?;
+        Ok(Seen::equal(&primary.name.as_str(), &to))
+    })
+    .await
 }
 
 /// Waits until the spec is what every instance goes by.

@@ -50,6 +50,12 @@ pub fn ordinal(pod: &str) -> Option<i32> {
     pod.rsplit_once('-')?.1.parse().ok()
 }
 
+/// How many instances there have to be for these pods to be among them.
+pub fn count_with(pods: impl IntoIterator<Item = impl AsRef<str>>) -> i32 {
+    let ordinals = pods.into_iter().filter_map(|pod| ordinal(pod.as_ref()));
+    ordinals.max().map_or(0, |last| last.saturating_add(1))
+}
+
 /// A Service as the whole cluster knows it.
 pub fn host(service: &str, namespace: &str, cluster_domain: &str) -> String {
     format!("{service}.{namespace}.svc.{cluster_domain}")

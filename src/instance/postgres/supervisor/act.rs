@@ -416,11 +416,12 @@ impl Supervisor {
         let Some(password) = self.owner.password() else {
             return;
         };
-        if self.prepared.as_ref() == Some(&password) && !self.protocol.awaits_checkpoint() {
+        let awaits_checkpoint = self.protocol.awaits_checkpoint();
+        if self.prepared.as_ref() == Some(&password) && !awaits_checkpoint {
             return;
         }
         // Another password alone waits for none: on a large primary it takes minutes.
-        let has_to_be_written = self.furnished.is_none() || self.protocol.awaits_checkpoint();
+        let has_to_be_written = self.furnished.is_none() || awaits_checkpoint;
         let (options, settings) = (self.options.clone(), self.mounted.settings.clone());
         self.prepared = Some(password.clone());
         let prepare = async move {
