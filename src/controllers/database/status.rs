@@ -371,3 +371,7 @@ fn lag(primary: Option<&Report>, replica: &Report) -> Option<i64> {
 #[cfg(test)]
 #[path = "status_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "configuration_tests.rs"]
+mod configuration_tests;
