@@ -82,8 +82,8 @@ impl Protocol {
             Server::Silent => Command::Wait("PostgreSQL to answer".to_owned()),
             Server::Running(running) if running.primary => self.lead(&record, running, situation),
             Server::Running(running) => {
-                let quorum = record.quorums.last().cloned();
-                Command::Promote(record.timeline.saturating_sub(1).max(running.timeline), quorum)
+                let after = record.timeline.saturating_sub(1).max(running.timeline);
+                Command::Promote(after, begins_with(&record, situation))
             }
         }
     }
@@ -107,7 +107,7 @@ impl Protocol {
             return self.give_back(record, situation);
         }
         match situation.data {
-            Data::Present(stored) if !stored.standby => Command::Lead(record.quorums.last().cloned()),
+            Data::Present(stored) if !stored.standby => Command::Lead(begins_with(&record, situation)),
             Data::Present(_) => Command::Follow(None),
             Data::Empty | Data::Broken(_) if record.system_identifier.is_none() => Command::Initialise,
             Data::Empty | Data::Broken(_) | Data::Unreadable(_) => self.give_back(record, situation),
@@ -325,6 +325,15 @@ impl Protocol {
         self.named.extend(self.written.iter().cloned());
         Command::Write(why, record)
     }
+}
+
+/// What commits wait for at first, by the Lease. A quorum with this instance in it is that of a primary before: nobody streams from itself, so a commit would
+/// wait until that quorum is given up.
+fn begins_with(record: &Record, situation: &Situation<'_>) -> Option<Quorum> {
+    let newest = record.quorums.last();
+    newest
+        .filter(|quorum| !quorum.standbys.contains(situation.me))
+        .cloned()
 }
 
 /// What commits are to wait for when a new primary begins. `present` are the replicas that are there.

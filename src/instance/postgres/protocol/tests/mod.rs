@@ -210,6 +210,26 @@ fn a_disk_that_hangs_costs_its_instance_the_lease_although_nothing_can_be_killed
     }
 }
 
+/// The one before waited for it alone, and it has nobody to wait for.
+#[test]
+fn where_commits_need_not_wait_the_last_of_two_takes_writes_as_soon_as_it_leads() {
+    for seed in 0..8 {
+        let mut world = World::new(seed, 2, Synchronous::Preferred);
+        whole(&mut world, secs(60));
+        world.run(secs(10));
+        let primary = world.primary().unwrap();
+        world.cut.insert((0, 1));
+        world.api_cut.insert(primary);
+        while world.primary().is_none_or(|now| now == primary) {
+            world.tick();
+        }
+        let begun = world.now;
+        world.run(secs(1));
+        let (_, last) = world.acknowledged.last().unwrap();
+        assert!(*last > begun, "seed {seed}\n{}", world.told());
+    }
+}
+
 #[test]
 fn a_replica_of_whose_data_nothing_can_be_made_is_copied_anew() {
     for seed in 0..8 {
