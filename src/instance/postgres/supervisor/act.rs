@@ -10,14 +10,12 @@ use super::super::certificates;
 use super::super::floors::Floors;
 use super::super::lease::{Kind, Written, view};
 use super::super::protocol::{Command, Data, How, Pleading, Server, Work, Write};
-use super::super::secrets::Password;
 use super::super::server::Request;
-use super::super::sql::Local;
 use super::super::volume::Volume;
 use super::settings;
 use super::work::WorkError;
 use super::{Done, Event, Supervisor};
-use crate::api::database::agent::{Member, Plea, Record, Role};
+use crate::api::database::agent::{Member, Plea, Record};
 
 /// How long a stop in order may take once its checkpoint is written.
 const ORDERLY: Duration = Duration::from_secs(20);
@@ -32,7 +30,7 @@ impl Supervisor {
             Event::Tick | Event::AskedToStop { .. } => {
                 self.look_again();
                 self.look_at_start();
-                self.prepare();
+                self.furnish();
                 self.resume();
             }
             Event::Resumed(outcome) => self.resumed(outcome),
@@ -49,7 +47,7 @@ impl Supervisor {
             }
             Event::Files => {
                 self.look_at_files();
-                self.owner.look(&self.options.password_file());
+                self.furnishing.owner.look(&self.options.password_file());
                 self.remove_aside();
             }
             Event::Asked(request) => self.answer(request),
@@ -58,12 +56,12 @@ impl Supervisor {
                     status = status.map_or_else(|error| error.to_string(), |status| status.to_string()),
                     "PostgreSQL has ended"
                 );
-                let answered = self.observed.borrow().start == self.starts;
-                let ended = self.postmaster.take().filter(|_| !self.killing);
-                self.last = ended.map(|postmaster| (postmaster.last_words(), answered));
-                self.start.send_replace(None);
+                let answered = self.senses.observed.borrow().start == self.process.starts;
+                let ended = self.process.postmaster.take().filter(|_| !self.process.killing);
+                self.process.last = ended.map(|postmaster| (postmaster.last_words(), answered));
+                self.senses.start.send_replace(None);
                 self.promoted = None;
-                self.unprepare();
+                self.unfurnish();
                 self.kill();
             }
             Event::Worked(done) => self.worked(done),
@@ -81,29 +79,22 @@ impl Supervisor {
                 self.protocol.confirmed(sent);
             }
             Event::Pleaded(_, false) => {}
-            Event::Prepared(Ok(())) => {
-                tracing::info!("the owner, its database and what instances need are there");
-                self.furnished = self.furnished.or_else(|| Some(Instant::now()));
-            }
-            Event::Prepared(Err(error)) => {
-                tracing::warn!(%error, "cannot make what every primary has");
-                self.prepared = None;
-            }
+            Event::Furnished(outcome) => self.furnished(outcome),
         }
     }
 
     fn worked(&mut self, done: Done) {
         match done {
             Done::Stopped(data) => {
-                self.killing = false;
-                if let Some((words, answered)) = self.last.take() {
+                self.process.killing = false;
+                if let Some((words, answered)) = self.process.last.take() {
                     self.has_ended(words.get(), answered);
                 }
                 self.inspected(data);
             }
             Done::Checkpointed => {
                 self.note_stop();
-                if let Some(postmaster) = &self.postmaster {
+                if let Some(postmaster) = &self.process.postmaster {
                     postmaster.stop_fast();
                 }
                 self.work = Some((Work::Stopping, sleep(ORDERLY).map(|()| Done::Overdue).boxed()));
@@ -135,7 +126,7 @@ impl Supervisor {
             Done::Promoted(Ok(())) => {
                 tracing::info!("PostgreSQL is the primary now");
                 self.promoted = Some(Instant::now());
-                self.upstream = None;
+                self.configured.upstream = None;
                 self.floors = Floors::default();
                 self.configure();
             }
@@ -154,11 +145,11 @@ impl Supervisor {
 
     /// It ended by itself. Whatever it called fatal while it ran was said to somebody who connected, but for a panic.
     fn has_ended(&mut self, words: String, answered: bool) {
-        self.ending = words;
-        if answered && !self.ending.starts_with("PANIC") {
-            self.ending.clear();
+        self.process.ending = words;
+        if answered && !self.process.ending.starts_with("PANIC") {
+            self.process.ending.clear();
         }
-        self.protocol.ended(&self.ending);
+        self.protocol.ended(&self.process.ending);
     }
 
     fn inspected(&mut self, data: Result<Data, WorkError>) {
@@ -174,7 +165,7 @@ impl Supervisor {
     /// to end does.
     fn look_again(&mut self) {
         let due = self.look.is_some_and(|at| at <= Instant::now());
-        if !due || self.work.is_some() || self.postmaster.is_some() {
+        if !due || self.work.is_some() || self.process.postmaster.is_some() {
             return;
         }
         self.look = None;
@@ -188,12 +179,12 @@ impl Supervisor {
         let (Server::Starting, _) = self.server(Instant::now()) else {
             return;
         };
-        let works = *self.effort.borrow();
-        if let Some((_, at)) = works.filter(|(start, _)| *start == self.starts) {
+        let works = *self.senses.effort.borrow();
+        if let Some((_, at)) = works.filter(|(start, _)| *start == self.process.starts) {
             self.protocol.works(at.saturating_duration_since(self.began));
         }
         if is_removed(&self.words())
-            && let Some(upstream) = &self.upstream
+            && let Some(upstream) = &self.configured.upstream
         {
             self.protocol.starves(upstream);
         }
@@ -201,7 +192,8 @@ impl Supervisor {
 
     /// What PostgreSQL has called fatal since it was started.
     pub(super) fn words(&self) -> String {
-        self.postmaster
+        self.process
+            .postmaster
             .as_ref()
             .map(|postmaster| postmaster.last_words().get())
             .unwrap_or_default()
@@ -221,24 +213,24 @@ impl Supervisor {
             Command::Join(from) => self.make(Work::Joining, Some(from)),
             Command::Rewind(from) => self.make(Work::Rewinding, Some(from)),
             Command::Lead(quorum) => {
-                (self.floors, self.follows) = (Floors::default(), false);
+                (self.floors, self.configured.follows) = (Floors::default(), false);
                 self.start_postgres(None, quorum);
             }
-            Command::Follow(upstream) if self.postmaster.is_none() => {
+            Command::Follow(upstream) if self.process.postmaster.is_none() => {
                 self.floors = match &self.data {
                     Data::Present(stored) => stored.floors.clone(),
                     _ => Floors::default(),
                 };
-                self.follows = true;
+                self.configured.follows = true;
                 self.start_postgres(upstream, None);
             }
             Command::Follow(upstream) => {
-                self.upstream = upstream;
+                self.configured.upstream = upstream;
                 self.configure();
             }
             Command::Promote(after, quorum) => self.promote(after, quorum),
             Command::Synchronise(quorum) => {
-                self.quorum = quorum;
+                self.configured.quorum = quorum;
                 self.configure();
             }
             Command::Reach(name) => self.reach(&name),
@@ -254,8 +246,10 @@ impl Supervisor {
         };
         match why {
             // What was killed on its way there did not stop in order.
-            Write::Release => record.stopped = self.stopped.filter(|_| self.has_stopped_as_primary()),
-            Write::Claim => self.stopped = record.stopped,
+            Write::Release => {
+                record.stopped = self.standstill.since.filter(|_| self.has_stopped_as_primary())
+            }
+            Write::Claim => self.standstill.since = record.stopped,
             Write::Renew => {}
         }
         let (lease, holder) = (self.lease.clone(), self.identity.to_string());
@@ -324,7 +318,7 @@ impl Supervisor {
         match settings::read(&self.options) {
             Ok(mounted) if mounted != self.mounted => {
                 tracing::info!(settings = mounted.hash, "other settings");
-                self.members.send_replace(mounted.settings.members.clone());
+                self.senses.members.send_replace(mounted.settings.members.clone());
                 self.mounted = mounted;
                 self.refused = None;
                 self.configure();
@@ -345,7 +339,7 @@ impl Supervisor {
 
     /// Whether PostgreSQL has to read them again.
     pub(super) fn copy_certificates(&mut self) -> bool {
-        let answers = self.answers.borrow().clone();
+        let answers = self.senses.answers.borrow().clone();
         let others: Vec<_> = answers
             .values()
             .map(|(report, _)| report.authorities.as_str())
@@ -401,51 +395,6 @@ impl Supervisor {
                 let _ = answer.send(granted);
             }
         }
-    }
-
-    /// Makes what every primary has, once for each primary, and again when the owner's password is another; and a checkpoint whenever one is needed.
-    fn prepare(&mut self) {
-        // As it was told last: the role is worked out once in each turn.
-        if self.shown.borrow().report.role != Role::Primary {
-            self.unprepare();
-            return;
-        }
-        if self.preparing.is_some() {
-            return;
-        }
-        let Some(password) = self.owner.password() else {
-            return;
-        };
-        let awaits_checkpoint = self.protocol.awaits_checkpoint();
-        if self.prepared.as_ref() == Some(&password) && !awaits_checkpoint {
-            return;
-        }
-        // Another password alone waits for none: on a large primary it takes minutes.
-        let has_to_be_written = self.furnished.is_none() || awaits_checkpoint;
-        let (options, settings) = (self.options.clone(), self.mounted.settings.clone());
-        self.prepared = Some(password.clone());
-        let prepare = async move {
-            let mut local = Local::new(&options);
-            let prepare = async {
-                // Until then nobody can be rewound to this timeline; so nothing that waits for a replica may come before it.
-                if has_to_be_written {
-                    local.checkpoint().await?;
-                }
-                local
-                    .prepare(&settings, password.as_ref().map(Password::as_str))
-                    .await
-            };
-            let outcome = prepare.await;
-            if outcome.is_err() {
-                sleep(PAUSE).await;
-            }
-            outcome
-        };
-        self.preparing = Some(prepare.boxed());
-    }
-
-    fn unprepare(&mut self) {
-        (self.prepared, self.preparing, self.furnished) = (None, None, None);
     }
 
     pub(super) fn member(&self, name: &str) -> Option<&Member> {

@@ -50,7 +50,7 @@ pub(super) fn begin(options: &Options, client: Client, tasks: &mut JoinSet<()>) 
 impl Supervisor {
     /// Has it made while this instance `leads`, and has what every primary has.
     pub(super) fn tell_content(&self, leads: bool) {
-        let (start, mounted) = (self.starts, &self.mounted);
+        let (start, mounted) = (self.process.starts, &self.mounted);
         self.content.wanted.send_if_modified(|before| {
             let before_was = before.as_ref().map(|(start, mounted)| (*start, &mounted.hash));
             let changed = before_was != leads.then_some((start, &mounted.hash));
@@ -66,6 +66,7 @@ impl Supervisor {
         let outcome = self.content.outcome.borrow();
         report.made.clone_from(&outcome.made);
         let owner = self
+            .furnishing
             .owner
             .unusable
             .iter()

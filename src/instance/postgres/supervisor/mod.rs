@@ -6,6 +6,7 @@ mod act;
 mod attempts;
 mod content;
 mod freshness;
+mod furnish;
 mod owner;
 mod pause;
 mod run;
@@ -35,8 +36,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use self::attempts::Attempts;
 use self::freshness::Freshness;
-use self::owner::Owner;
-use self::senses::{Answers, Beats, Labels, Observed, Suspect};
+use self::furnish::Furnishing;
+use self::pause::Standstill;
+use self::run::{Configured, Process};
+use self::senses::Senses;
 use self::settings::Mounted;
 use self::watchdog::Watchdog;
 use self::work::{Tools, WorkError};
@@ -47,15 +50,14 @@ use super::lease::{self, LeaseClient, LeaseError, Written};
 use super::options::Options;
 use super::peers::Peers;
 use super::pods::PodClient;
-use super::postmaster::{LastWords, Postmaster};
+use super::postmaster::Postmaster;
 use super::programs::Programs;
 use super::protocol::{Command, Data, Protocol, Work, Write};
-use super::secrets::Password;
 use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
 use super::volume::{Volume, VolumeError};
-use crate::api::database::agent::{Member, Pause, Quorum, Report};
+use crate::api::database::agent::{Report, Settings};
 use crate::instance::orphans::reap_orphans;
 
 /// The loop turns at least so often.
@@ -247,7 +249,7 @@ enum Event {
     Worked(Done),
     Wrote(Write, Instant, Result<Written, LeaseError>),
     Pleaded(Instant, bool),
-    Prepared(Result<(), SqlError>),
+    Furnished(Result<(), SqlError>),
     Resumed(Result<(), SqlError>),
     Removed(Result<(), VolumeError>),
     AskedToStop { hurry: bool },
@@ -271,30 +273,16 @@ struct Supervisor {
     /// When the API server last answered without complaint.
     api: Option<Instant>,
     peers: Peers,
-    answers: watch::Receiver<Answers>,
-    observed: watch::Receiver<Observed>,
-    beats: watch::Receiver<Beats>,
-    /// In which start PostgreSQL was last seen to do more than wait, and when.
-    effort: watch::Receiver<Option<(u64, Instant)>>,
-    ended: watch::Receiver<Option<String>>,
+    senses: Senses,
     requests: mpsc::Receiver<Request>,
-    alert: watch::Sender<bool>,
-    members: watch::Sender<Vec<Member>>,
-    start: watch::Sender<Option<u64>>,
-    /// Since when this is the primary, if it is.
-    leads: watch::Sender<Option<Instant>>,
-    suspect: watch::Sender<Suspect>,
-    labels: watch::Sender<Labels>,
     content: content::Handle,
     shown: watch::Sender<Shown>,
-    postmaster: Option<Postmaster>,
-    /// How often it was started, and when last.
-    starts: u64,
-    started: Option<Instant>,
-    /// It has ended by itself: what it said may still be coming, and whether it had answered before.
-    last: Option<(LastWords, bool)>,
-    /// Why it last ended by itself, as far as it said so, or could not be started.
-    ending: String,
+    process: Process,
+    configured: Configured,
+    /// What PostgreSQL must have at least, as a replica.
+    floors: Floors,
+    /// The hash of the settings of which it is known what PostgreSQL makes of them.
+    taken: Option<String>,
     data: Data,
     /// When to look at the volume again, if nothing could be told of it.
     look: Option<Instant>,
@@ -302,41 +290,18 @@ struct Supervisor {
     freshness: Freshness,
     watchdog: Watchdog,
     work: Option<(Work, BoxFuture<'static, Done>)>,
-    /// PostgreSQL is being killed.
-    killing: bool,
     writing: Option<BoxFuture<'static, Attempt>>,
     pleading: Option<BoxFuture<'static, (Instant, bool)>>,
-    preparing: Option<BoxFuture<'static, Result<(), SqlError>>>,
-    owner: Owner,
     /// There may be data that was put aside.
     aside: bool,
     /// It is being removed.
     removing: Option<BoxFuture<'static, Result<(), VolumeError>>>,
-    /// Whether the primary has what every primary has, and the owner's password that it was told.
-    prepared: Option<Option<Password>>,
     /// It was a replica before, and is the primary since then.
     promoted: Option<Instant>,
-    /// Since when it has what every primary has, and a checkpoint of its timeline.
-    furnished: Option<Instant>,
-    /// Since when no write is accepted, if a primary was stopped in order and none has been written to since.
-    stopped: Option<Timestamp>,
-    /// The first write since then.
-    resuming: Option<BoxFuture<'static, Result<(), SqlError>>>,
-    /// For how long there was none.
-    pause: Option<Pause>,
-    /// What PostgreSQL must have at least, as a replica.
-    floors: Floors,
-    /// When PostgreSQL was last told to read its files.
-    configured: watch::Sender<Instant>,
+    furnishing: Furnishing,
+    standstill: Standstill,
     /// When clients last found in this primary what they need.
     of_use: Option<Instant>,
-    /// The hash of the settings of which it is known what PostgreSQL makes of them.
-    taken: Option<String>,
-    /// What PostgreSQL was configured with.
-    upstream: Option<String>,
-    quorum: Option<Quorum>,
-    /// As a replica.
-    follows: bool,
     said: Command,
     leave: bool,
 }
@@ -351,99 +316,48 @@ impl Supervisor {
         (shown, requests): (watch::Sender<Shown>, mpsc::Receiver<Request>),
         tasks: &mut JoinSet<()>,
     ) -> Self {
-        let timing = mounted.settings.timing;
+        let Settings {
+            timing,
+            database,
+            members,
+            ..
+        } = &mounted.settings;
         let limit = timing.renew_deadline() / 2;
-        let lease = LeaseClient::new(
-            client.clone(),
-            &options.namespace,
-            &mounted.settings.database,
-            limit,
-        );
-        let content = content::begin(&options, client.clone(), tasks);
-        let pods = PodClient::new(client, &options.namespace, limit);
-        let all = mounted.settings.members.clone();
-        let (alert, alerted) = watch::channel(true);
-        let (members, member) = watch::channel(all);
-        let (start, started) = watch::channel(None);
-        let (configure, configured) = watch::channel(Instant::now());
-        let (leads, leading) = watch::channel(None);
-        let (suspect, suspected) = watch::channel(None);
-        let (labels, labelled) = watch::channel(Labels::default());
-        let (answer, answers) = watch::channel(Answers::new());
-        let (observe, observed) = watch::channel(Observed::default());
-        let (beat, beats) = watch::channel(Beats::default());
-        let (end, ended) = watch::channel(None);
-        let (work, effort) = watch::channel(None);
-        let peers = Peers::on_port(tls, options.control_port);
-        let asked = senses::ask_peers(
-            options.name.clone(),
-            peers.clone(),
-            member.clone(),
-            alerted.clone(),
-            answer,
-        );
-        tasks.spawn(asked);
-        let holders = tools.volume.holders_of_lock();
-        tasks.spawn(senses::watch_effort(
-            holders,
-            started.clone(),
-            observed.clone(),
-            work,
-        ));
-        tasks.spawn(senses::observe(
-            options.clone(),
-            alerted,
-            started,
-            member,
-            configured,
-            observe,
-        ));
-        tasks.spawn(senses::beat(options.clone(), leading, beat));
-        tasks.spawn(senses::look_for_the_end(pods.clone(), suspected, end));
-        tasks.spawn(senses::label(options.clone(), pods, labelled));
+        let lease = LeaseClient::new(client.clone(), &options.namespace, database, limit);
         let follow = lease.clone().follow(timing.retry());
         tasks.spawn(async move {
             follow.await;
         });
+        let content = content::begin(&options, client.clone(), tasks);
+        let pods = PodClient::new(client, &options.namespace, limit);
+        let peers = Peers::on_port(tls, options.control_port);
+        let holders = tools.volume.holders_of_lock();
+        let senses = Senses::begin(&options, members.clone(), (peers.clone(), pods, holders), tasks);
         Self {
             protocol: Protocol::new(&mounted.settings),
-            seen: lease.subscribe(),
-            judged: None,
             began: Instant::now(),
             refused: None,
             copied: Copied::default(),
+            seen: lease.subscribe(),
+            judged: None,
             api: None,
-            postmaster: None,
-            starts: 0,
-            started: None,
-            last: None,
-            ending: String::new(),
+            process: Process::default(),
+            configured: Configured::default(),
+            floors: Floors::default(),
+            taken: None,
             data: Data::Unreadable("the volume was not looked at yet".to_owned()),
             look: None,
             attempts: Attempts::default(),
             freshness: Freshness::default(),
-            watchdog,
             work: None,
-            killing: false,
             writing: None,
             pleading: None,
-            preparing: None,
-            removing: None,
-            owner: Owner::default(),
             aside: true,
-            prepared: None,
+            removing: None,
             promoted: None,
-            furnished: None,
-            stopped: None,
-            resuming: None,
-            pause: None,
-            floors: Floors::default(),
-            configured: configure,
+            furnishing: Furnishing::default(),
+            standstill: Standstill::default(),
             of_use: None,
-            taken: None,
-            upstream: None,
-            quorum: None,
-            follows: false,
             said: Command::Wait(String::new()),
             leave: false,
             options,
@@ -452,20 +366,11 @@ impl Supervisor {
             mounted,
             lease,
             peers,
-            answers,
-            observed,
-            beats,
-            effort,
-            ended,
+            senses,
             requests,
-            alert,
-            members,
-            start,
-            leads,
-            suspect,
-            labels,
             content,
             shown,
+            watchdog,
         }
     }
 
@@ -483,16 +388,16 @@ impl Supervisor {
                 _ = ticks.tick() => Event::Tick,
                 _ = files.tick() => Event::Files,
                 _ = self.seen.changed() => Event::Told,
-                _ = self.answers.changed() => Event::Told,
-                _ = self.observed.changed() => Event::Told,
-                _ = self.ended.changed() => Event::Told,
+                _ = self.senses.answers.changed() => Event::Told,
+                _ = self.senses.observed.changed() => Event::Told,
+                _ = self.senses.ended.changed() => Event::Told,
                 Some(request) = self.requests.recv() => Event::Asked(request),
-                status = end_of(&mut self.postmaster) => Event::Ended(status),
+                status = end_of(&mut self.process.postmaster) => Event::Ended(status),
                 done = work_of(&mut self.work) => Event::Worked(done),
                 (why, sent, outcome) = maybe(&mut self.writing) => Event::Wrote(why, sent, outcome),
                 (sent, granted) = maybe(&mut self.pleading) => Event::Pleaded(sent, granted),
-                outcome = maybe(&mut self.preparing) => Event::Prepared(outcome),
-                outcome = maybe(&mut self.resuming) => Event::Resumed(outcome),
+                outcome = maybe(&mut self.furnishing.making) => Event::Furnished(outcome),
+                outcome = maybe(&mut self.standstill.resuming) => Event::Resumed(outcome),
                 outcome = maybe(&mut self.removing) => Event::Removed(outcome),
             };
             if let Event::AskedToStop { hurry } = event {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
@@ -13,6 +14,17 @@ use crate::api::database::agent::{Pause, Restart, Role};
 
 /// A first write that failed is tried again after this time.
 const AGAIN: Duration = Duration::from_millis(200);
+
+/// A primary was stopped in order.
+#[derive(Default)]
+pub(super) struct Standstill {
+    /// Since when no write is accepted, until one is again.
+    pub(super) since: Option<Timestamp>,
+    /// The first write since then.
+    pub(super) resuming: Option<BoxFuture<'static, Result<(), SqlError>>>,
+    /// How long the last one was.
+    pub(super) last: Option<Pause>,
+}
 
 impl Supervisor {
     /// Has PostgreSQL started again, if it has settings that wait for that. So whoever asks twice gets one restart.
@@ -28,18 +40,18 @@ impl Supervisor {
     pub(super) fn note_stop(&mut self) {
         let (server, _) = self.server(Instant::now());
         if matches!(server, Server::Running(running) if running.primary) {
-            self.stopped = Some(Timestamp::now());
+            self.standstill.since = Some(Timestamp::now());
         }
     }
 
     /// Writes once there is a primary again, as clients would.
     pub(super) fn resume(&mut self) {
         let leads = self.shown.borrow().report.role == Role::Primary;
-        if !leads || self.stopped.is_none() {
-            self.resuming = None;
+        if !leads || self.standstill.since.is_none() {
+            self.standstill.resuming = None;
             return;
         }
-        if self.resuming.is_some() {
+        if self.standstill.resuming.is_some() {
             return;
         }
         let options = self.options.clone();
@@ -50,19 +62,19 @@ impl Supervisor {
             }
             outcome
         };
-        self.resuming = Some(write.boxed());
+        self.standstill.resuming = Some(write.boxed());
     }
 
     pub(super) fn resumed(&mut self, outcome: Result<(), SqlError>) {
         match outcome {
             Ok(()) => {
-                let Some(stopped) = self.stopped.take() else {
+                let Some(stopped) = self.standstill.since.take() else {
                     return;
                 };
                 let ended = Timestamp::now();
                 let milliseconds = u64::try_from(ended.duration_since(stopped).as_millis()).unwrap_or(0);
                 tracing::info!(milliseconds, "writes are accepted again");
-                self.pause = Some(Pause { milliseconds, ended });
+                self.standstill.last = Some(Pause { milliseconds, ended });
             }
             Err(error) => tracing::info!(%error, "no write is accepted yet"),
         }

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use tokio::time::{Instant, sleep};
 
 use super::super::config::render;
-use super::super::postmaster::{Postmaster, kill_all};
+use super::super::postmaster::{LastWords, Postmaster, kill_all};
 use super::super::protocol::{Data, Server, Stored, Work};
 use super::super::volume::Volume;
 use super::act::PAUSE;
@@ -20,6 +20,30 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 const KILLED: Duration = Duration::from_secs(5);
 /// Who ends so soon has not come to work.
 const HASTY: Duration = Duration::from_secs(2);
+
+/// PostgreSQL, from one start to the next.
+#[derive(Default)]
+pub(super) struct Process {
+    pub(super) postmaster: Option<Postmaster>,
+    /// How often it was started, and when last.
+    pub(super) starts: u64,
+    started: Option<Instant>,
+    /// It has ended by itself: what it said may still be coming, and whether it had answered before.
+    pub(super) last: Option<(LastWords, bool)>,
+    /// Why it last ended by itself, as far as it said so, or could not be started.
+    pub(super) ending: String,
+    /// It is being killed.
+    pub(super) killing: bool,
+}
+
+/// What PostgreSQL was configured with.
+#[derive(Default)]
+pub(super) struct Configured {
+    pub(super) upstream: Option<String>,
+    pub(super) quorum: Option<Quorum>,
+    /// As a replica.
+    pub(super) follows: bool,
+}
 
 impl Supervisor {
     /// Makes data, as long as PostgreSQL is stopped, unless it was tried not long ago.
@@ -36,7 +60,7 @@ impl Supervisor {
             self.pause();
             return;
         }
-        (self.upstream, self.quorum) = (None, None);
+        (self.configured.upstream, self.configured.quorum) = (None, None);
         self.configure();
         let (tools, host) = (self.tools.clone(), host.unwrap_or_default());
         let future = async move {
@@ -62,7 +86,7 @@ impl Supervisor {
     }
 
     pub(super) fn start_postgres(&mut self, upstream: Option<String>, quorum: Option<Quorum>) {
-        (self.upstream, self.quorum) = (upstream, quorum);
+        (self.configured.upstream, self.configured.quorum) = (upstream, quorum);
         self.configure();
         let timeline = match &self.data {
             Data::Present(Stored { timeline, .. }) => *timeline,
@@ -77,17 +101,17 @@ impl Supervisor {
         let started = cleaned.and_then(|()| Ok(Postmaster::start(programs, options, volume)?));
         match started {
             Ok(postmaster) => {
-                self.starts += 1;
-                self.started = Some(Instant::now());
-                self.postmaster = Some(postmaster);
+                self.process.starts += 1;
+                self.process.started = Some(Instant::now());
+                self.process.postmaster = Some(postmaster);
                 // These are what it reads as it starts.
                 self.taken = Some(self.mounted.hash.clone());
-                self.start.send_replace(Some(self.starts));
+                self.senses.start.send_replace(Some(self.process.starts));
             }
             Err(error) => {
                 tracing::error!(%error, "cannot start PostgreSQL");
-                self.ending = error.to_string();
-                self.protocol.ended(&self.ending);
+                self.process.ending = error.to_string();
+                self.protocol.ended(&self.process.ending);
                 self.pause();
             }
         }
@@ -108,8 +132,8 @@ impl Supervisor {
         if self.promoted.is_some() && looked < self.promoted {
             return;
         }
-        self.quorum.clone_from(&quorum);
-        self.follows = false;
+        self.configured.quorum.clone_from(&quorum);
+        self.configured.follows = false;
         self.configure();
         let (tools, settings) = (self.tools.clone(), self.mounted.settings.clone());
         let promote =
@@ -122,7 +146,7 @@ impl Supervisor {
         if matches!(self.work, Some((Work::Stopping, _))) {
             return;
         }
-        if self.postmaster.is_none() {
+        if self.process.postmaster.is_none() {
             if self.work.is_some() {
                 self.kill();
             }
@@ -141,17 +165,19 @@ impl Supervisor {
 
     /// Ends PostgreSQL whatever it is doing, and whatever else works with the data.
     pub(super) fn kill(&mut self) {
-        if self.killing {
+        if self.process.killing {
             return;
         }
-        self.killing = true;
+        self.process.killing = true;
         let asked = self
+            .process
             .postmaster
             .as_ref()
             .map(Postmaster::stop_immediately)
             .is_some();
         // What ends right after its start would be started again and again.
         let hasty = self
+            .process
             .started
             .take()
             .is_some_and(|started| started.elapsed() < HASTY);
@@ -177,14 +203,18 @@ impl Supervisor {
     pub(super) fn configure(&mut self) {
         // Whom it is to follow may show another certificate than the one before.
         let renewed = self.copy_certificates();
-        let upstream = self.upstream.as_ref().and_then(|name| self.member(name));
+        let upstream = self
+            .configured
+            .upstream
+            .as_ref()
+            .and_then(|name| self.member(name));
         let mut settings = self.mounted.settings.clone();
         let raised = self.floors.raised(&settings.parameters);
         settings.parameters.extend(raised);
         let files = render(&settings, &self.options, upstream, self.waits().as_ref());
         match files.write(&self.options) {
             Ok(true) => {
-                self.configured.send_replace(Instant::now());
+                self.senses.reloaded.send_replace(Instant::now());
                 self.reload();
             }
             Ok(false) if renewed => self.reload(),
@@ -197,8 +227,8 @@ impl Supervisor {
     /// which may take it long, and the first commit after a promotion must wait already.
     fn waits(&self) -> Option<Quorum> {
         let settings = &self.mounted.settings;
-        if !self.follows || settings.synchronous == Synchronous::Off {
-            return self.quorum.clone();
+        if !self.configured.follows || settings.synchronous == Synchronous::Off {
+            return self.configured.quorum.clone();
         }
         let others = settings.others(&self.options.name);
         let standbys = others.map(str::to_owned).collect();
@@ -207,7 +237,7 @@ impl Supervisor {
 
     /// Has PostgreSQL read its files, if it runs.
     pub(super) fn reload(&self) {
-        if let Some(postmaster) = &self.postmaster {
+        if let Some(postmaster) = &self.process.postmaster {
             postmaster.reload();
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::super::canary::{Beat, Canary};
@@ -39,6 +39,84 @@ const UNDEFINED_TABLE: &str = "42P01";
 /// Between two attempts to label pods, and, once they are labelled, between two looks at whether they still are.
 const LABEL: Duration = Duration::from_secs(1);
 const LABELLED: Duration = Duration::from_secs(30);
+
+/// What they tell, and what they are told.
+pub(super) struct Senses {
+    pub(super) answers: watch::Receiver<Answers>,
+    pub(super) observed: watch::Receiver<Observed>,
+    pub(super) beats: watch::Receiver<Beats>,
+    /// In which start PostgreSQL was last seen to do more than wait, and when.
+    pub(super) effort: watch::Receiver<Option<(u64, Instant)>>,
+    /// The suspect, once its container has ended.
+    pub(super) ended: watch::Receiver<Option<String>>,
+    /// Whether to look more often.
+    pub(super) alert: watch::Sender<bool>,
+    pub(super) members: watch::Sender<Vec<Member>>,
+    /// Which start of PostgreSQL this is, while it runs.
+    pub(super) start: watch::Sender<Option<u64>>,
+    /// Since when this is the primary, if it is.
+    pub(super) leads: watch::Sender<Option<Instant>>,
+    /// When PostgreSQL was last told to read its files.
+    pub(super) reloaded: watch::Sender<Instant>,
+    pub(super) suspect: watch::Sender<Suspect>,
+    pub(super) labels: watch::Sender<Labels>,
+}
+
+impl Senses {
+    /// Begins their tasks. `all` are the instances, this one among them.
+    pub(super) fn begin(
+        options: &Options,
+        all: Vec<Member>,
+        (peers, pods, holders): (Peers, PodClient, Holders),
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
+        let (alert, alerted) = watch::channel(true);
+        let (members, member) = watch::channel(all);
+        let (start, started) = watch::channel(None);
+        let (leads, leading) = watch::channel(None);
+        let (reloaded, reload) = watch::channel(Instant::now());
+        let (suspect, suspected) = watch::channel(None);
+        let (labels, labelled) = watch::channel(Labels::default());
+        let (answer, answers) = watch::channel(Answers::new());
+        let (observe, observed) = watch::channel(Observed::default());
+        let (wrote, beats) = watch::channel(Beats::default());
+        let (work, effort) = watch::channel(None);
+        let (end, ended) = watch::channel(None);
+        tasks.spawn(ask_peers(
+            options.name.clone(),
+            peers,
+            member.clone(),
+            alerted.clone(),
+            answer,
+        ));
+        tasks.spawn(watch_effort(holders, started.clone(), observed.clone(), work));
+        tasks.spawn(self::observe(
+            options.clone(),
+            alerted,
+            started,
+            member,
+            reload,
+            observe,
+        ));
+        tasks.spawn(beat(options.clone(), leading, wrote));
+        tasks.spawn(look_for_the_end(pods.clone(), suspected, end));
+        tasks.spawn(label(options.clone(), pods, labelled));
+        Self {
+            answers,
+            observed,
+            beats,
+            effort,
+            ended,
+            alert,
+            members,
+            start,
+            leads,
+            reloaded,
+            suspect,
+            labels,
+        }
+    }
+}
 
 /// What an instance said of itself, and when it was asked.
 pub(super) type Answers = BTreeMap<String, (Report, Instant)>;
@@ -102,7 +180,7 @@ pub(super) async fn observe(
     mut alert: watch::Receiver<bool>,
     mut start: watch::Receiver<Option<u64>>,
     members: watch::Receiver<Vec<Member>>,
-    configured: watch::Receiver<Instant>,
+    reloaded: watch::Receiver<Instant>,
     told: watch::Sender<Observed>,
 ) {
     let mut local = Local::new(&options);
@@ -120,7 +198,7 @@ pub(super) async fn observe(
             let told = told.borrow();
             let known = told.configuration.as_ref().filter(|_| told.start == number);
             known.is_none_or(|(_, at)| {
-                asked.duration_since(*at) >= CONFIGURATION || *at < *configured.borrow() + READ
+                asked.duration_since(*at) >= CONFIGURATION || *at < *reloaded.borrow() + READ
             })
         };
         let look = async {

@@ -26,7 +26,7 @@ impl Supervisor {
         let role = self.with(|protocol, situation| protocol.role(situation));
         let (server, looked) = self.server(now);
         // What waits for a restart is told together with the settings that it comes from.
-        if self.postmaster.is_none() || self.has_read() {
+        if self.process.postmaster.is_none() || self.has_read() {
             self.taken = Some(self.mounted.hash.clone());
         }
         let mut report = self.report(role, &server, now);
@@ -35,14 +35,14 @@ impl Supervisor {
             report.received.take_if(|_| running.replaying);
             report.looked_ms = looked.map(|looked| milliseconds(now.saturating_duration_since(looked)));
         }
-        let serves = (role == Role::Primary).then(|| self.leads.borrow().unwrap_or(now));
-        set(&self.leads, serves);
+        let serves = (role == Role::Primary).then(|| self.senses.leads.borrow().unwrap_or(now));
+        set(&self.senses.leads, serves);
         let mut ready = self.readiness(role, &server, now);
         let others = self.mounted.settings.others(&self.options.name);
         let others = others.map(str::to_owned).collect();
         let holds = self.protocol.leads(now.saturating_duration_since(self.began));
         // Whoever starts again in place is led to all along: it takes a cluster seconds to lead clients away and back.
-        let starts_again = role == Role::None && holds && self.labels.borrow().role == Role::Primary;
+        let starts_again = role == Role::None && holds && self.senses.labels.borrow().role == Role::Primary;
         let labelled = if starts_again { Role::Primary } else { role };
         if labelled == Role::Primary {
             if ready.is_ok() {
@@ -52,14 +52,14 @@ impl Supervisor {
             }
         }
         set(
-            &self.labels,
+            &self.senses.labels,
             Labels {
                 role: labelled,
                 holds,
                 others,
             },
         );
-        self.tell_content(role == Role::Primary && self.furnished.is_some());
+        self.tell_content(role == Role::Primary && self.furnishing.since.is_some());
         self.keep_watch(&server, now);
         self.shown.send_replace(Shown {
             report,
@@ -85,7 +85,7 @@ impl Supervisor {
 
     /// Whether some instance says that it serves as the primary, or that it receives from one.
     fn is_served(&self, now: Instant) -> bool {
-        let answers = self.answers.borrow();
+        let answers = self.senses.answers.borrow();
         let mut recent = answers
             .values()
             .filter(|(_, asked)| now.saturating_duration_since(*asked) <= FRESH);
@@ -105,14 +105,14 @@ impl Supervisor {
         let ours = view.holder == self.identity.to_string();
         // Once it is promoted it is looked at at once: until it says that it is the primary, nobody is led to it.
         let promotes = matches!(self.work, Some((Work::Promoting, _)));
-        set(&self.alert, (late || detached) && !ours || promotes);
+        set(&self.senses.alert, (late || detached) && !ours || promotes);
         let primary = view
             .record
             .map(|record| record.primary)
             .filter(|primary| !primary.is_empty());
         let holder: Option<Identity> = view.holder.parse().ok();
         let suspect = primary.zip(holder).filter(|_| (late || detached) && !ours);
-        set(&self.suspect, suspect);
+        set(&self.senses.suspect, suspect);
     }
 
     fn report(&self, role: Role, server: &Server, now: Instant) -> Report {
@@ -151,9 +151,9 @@ impl Supervisor {
         }
         self.report_configuration(&mut report);
         if role == Role::Primary {
-            report.wrote_ms = self.beats.borrow().committed.map(ms);
+            report.wrote_ms = self.senses.beats.borrow().committed.map(ms);
             report.wrote_ms.take_if(|_| !self.is_of_use());
-            report.pause = self.pause;
+            report.pause = self.standstill.last;
             self.report_content(&mut report);
         }
         report
@@ -169,22 +169,23 @@ impl Supervisor {
 
     /// Whether PostgreSQL said what it goes by since it was last told to read its files.
     fn has_read(&self) -> bool {
-        let observed = self.observed.borrow();
+        let observed = self.senses.observed.borrow();
         let asked = observed.configuration.as_ref().map(|(_, asked)| *asked);
-        observed.start == self.starts && asked.is_some_and(|asked| asked >= *self.configured.borrow() + READ)
+        observed.start == self.process.starts
+            && asked.is_some_and(|asked| asked >= *self.senses.reloaded.borrow() + READ)
     }
 
     /// What PostgreSQL goes by, as it last said since it was started, where that is of the settings that are told. Its files are written for other reasons, too:
     /// what waits for a restart does so while it reads them.
     fn configuration(&self) -> Option<Configuration> {
-        let observed = self.observed.borrow();
+        let observed = self.senses.observed.borrow();
         let (configuration, _) = observed.configuration.as_ref()?;
         let is_of_these = self.taken.as_ref() == Some(&self.mounted.hash);
-        (observed.start == self.starts && is_of_these).then(|| configuration.clone())
+        (observed.start == self.process.starts && is_of_these).then(|| configuration.clone())
     }
 
     fn report_configuration(&self, report: &mut Report) {
-        if self.postmaster.is_none() {
+        if self.process.postmaster.is_none() {
             return;
         }
         let parameters = &self.mounted.settings.parameters;
@@ -220,7 +221,9 @@ impl Supervisor {
             Server::Starting => State::Starting,
             Server::Silent => State::Detached,
             // Until clients can write again, after a stop in order, what it was stopped for is not over; and then it tells how long that took.
-            Server::Running(_) if role == Role::Primary && self.stopped.is_some() => State::Promoting,
+            Server::Running(_) if role == Role::Primary && self.standstill.since.is_some() => {
+                State::Promoting
+            }
             Server::Running(_) if role == Role::Primary => State::Leading,
             Server::Running(running) if running.streaming => State::Streaming,
             Server::Running(_) => State::Detached,
@@ -249,12 +252,12 @@ impl Supervisor {
                 "PostgreSQL does not answer yet, and complained last: {words}"
             ));
         }
-        if self.ending.is_empty() {
+        if self.process.ending.is_empty() {
             return None;
         }
-        let mut message = format!("PostgreSQL does not run: {}", self.ending);
+        let mut message = format!("PostgreSQL does not run: {}", self.process.ending);
         let replica = matches!(&self.data, Data::Present(stored) if stored.standby);
-        if replica && !is_full(&self.ending) {
+        if replica && !is_full(&self.process.ending) {
             let command = anew(&self.options.name);
             message += &format!("; if its data is damaged, have it copied anew: {command}");
         }
@@ -264,7 +267,7 @@ impl Supervisor {
     /// Whether clients find in a primary what they need. One that was promoted has that from the primary before. The very first has nothing for them until
     /// it is made, after a checkpoint, which may take minutes.
     fn is_of_use(&self) -> bool {
-        self.promoted.is_some() || self.furnished.is_some()
+        self.promoted.is_some() || self.furnishing.since.is_some()
     }
 
     pub(super) fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {

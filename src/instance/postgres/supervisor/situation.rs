@@ -15,7 +15,7 @@ impl Supervisor {
         let moment = |at: Instant| at.saturating_duration_since(self.began);
         let (server, looked) = self.server(now);
         let identity = self.identity.to_string();
-        let answers = self.answers.borrow().clone();
+        let answers = self.senses.answers.borrow().clone();
         let peers = answers.into_iter().map(|(name, (report, asked))| {
             let asked = moment(asked);
             (name, Peer { report, asked })
@@ -46,18 +46,24 @@ impl Supervisor {
     /// When a primary last showed that it is alive, which takes a write, or the refusal of one: to answer anything else it needs no disk. One that has just
     /// begun has not had the time.
     pub(super) fn canary(&self) -> Option<Instant> {
-        let began = *self.leads.borrow();
-        began.map(|began| self.beats.borrow().alive.map_or(began, |alive| alive.max(began)))
+        let began = *self.senses.leads.borrow();
+        began.map(|began| {
+            self.senses
+                .beats
+                .borrow()
+                .alive
+                .map_or(began, |alive| alive.max(began))
+        })
     }
 
     /// What PostgreSQL is doing, and when it last said so.
     pub(super) fn server(&self, now: Instant) -> (Server, Option<Instant>) {
-        if self.postmaster.is_none() {
+        if self.process.postmaster.is_none() {
             return (Server::Stopped, Some(now));
         }
-        let observed = self.observed.borrow();
+        let observed = self.senses.observed.borrow();
         match &observed.running {
-            Some((running, asked)) if observed.start == self.starts => {
+            Some((running, asked)) if observed.start == self.process.starts => {
                 let server = if now.saturating_duration_since(*asked) > SILENT {
                     Server::Silent
                 } else {
@@ -82,7 +88,7 @@ impl Supervisor {
             return None;
         }
         let since = unchanged_since?.saturating_duration_since(self.began);
-        let ended = !view.holder.is_empty() && self.ended.borrow().as_ref() == Some(&view.holder);
+        let ended = !view.holder.is_empty() && self.senses.ended.borrow().as_ref() == Some(&view.holder);
         Some(Seen {
             holder: view.holder,
             record: view.record,

@@ -19,8 +19,9 @@ use tokio::time::timeout;
 use super::super::floors::Floors;
 use super::super::protocol::{How, Running, Server};
 use super::super::sql::Configuration;
+use super::senses::{Beats, Labels, Observed};
 use super::*;
-use crate::api::database::agent::{ROLE_LABEL, Role, Settings, State};
+use crate::api::database::agent::{Member, ROLE_LABEL, Role, State};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -225,12 +226,12 @@ async fn a_promoted_primary_is_ready_before_its_checkpoint_and_the_very_first_on
         ..Observed::default()
     };
     let (_observe, observed) = watch::channel(observed);
-    supervisor.observed = observed;
+    supervisor.senses.observed = observed;
     let server = Server::Running(Default::default());
     let later = |seconds| now + Duration::from_secs(seconds);
     let ready = |supervisor: &Supervisor, at| supervisor.readiness(Role::Primary, &server, at).is_ok();
     assert!(!ready(supervisor, now), "there is no owner and no database");
-    supervisor.leads.send_replace(Some(now));
+    supervisor.senses.leads.send_replace(Some(now));
     assert!(!ready(supervisor, now), "nor are there now");
     supervisor.take(Event::Worked(Done::Promoted(Ok(()))));
     assert!(ready(supervisor, later(4)));
@@ -239,7 +240,7 @@ async fn a_promoted_primary_is_ready_before_its_checkpoint_and_the_very_first_on
         alive: Some(later(5)),
         ..Beats::default()
     });
-    supervisor.beats = beats;
+    supervisor.senses.beats = beats;
     assert!(ready(supervisor, later(6)));
     // The one that is started again has to show it anew.
     supervisor.take(Event::Ended(Ok(std::process::ExitStatus::default())));
@@ -255,16 +256,19 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
     let (beat, beats) = watch::channel(Beats::default());
     fixture.supervisor.carry_out(Command::Lead(None));
     let supervisor = &mut fixture.supervisor;
-    (supervisor.observed, supervisor.beats) = (observed, beats);
+    (supervisor.senses.observed, supervisor.senses.beats) = (observed, beats);
     supervisor.tell();
-    assert_eq!((supervisor.canary(), *supervisor.leads.borrow()), (None, None));
+    assert_eq!(
+        (supervisor.canary(), *supervisor.senses.leads.borrow()),
+        (None, None)
+    );
     let answers = |supervisor: &mut Supervisor| {
         let running = Running {
             primary: true,
             ..Running::default()
         };
         observe.send_replace(Observed {
-            start: supervisor.starts,
+            start: supervisor.process.starts,
             running: Some((running, Instant::now())),
             configuration: None,
         });
@@ -272,12 +276,12 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
     };
     supervisor.protocol.renewed(supervisor.began.elapsed());
     answers(supervisor);
-    let began = *supervisor.leads.borrow();
+    let began = *supervisor.senses.leads.borrow();
     assert!(began.is_some(), "it writes");
     sleep(Duration::from_millis(20)).await;
     answers(supervisor);
     assert_eq!(supervisor.canary(), began);
-    assert_eq!(supervisor.furnished, None);
+    assert_eq!(supervisor.furnishing.since, None);
     let alive = Some(Instant::now());
     beat.send_replace(Beats {
         alive,
@@ -287,12 +291,12 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
     // It starts again in place, and clients need not be led elsewhere and back.
     let labelled = |supervisor: &mut Supervisor| {
         supervisor.tell();
-        supervisor.labels.borrow().role
+        supervisor.senses.labels.borrow().role
     };
-    supervisor.furnished = alive;
+    supervisor.furnishing.since = alive;
     assert_eq!(labelled(supervisor), Role::Primary);
     assert_eq!(supervisor.shown.borrow().ready, Ok(()));
-    supervisor.starts += 1;
+    supervisor.process.starts += 1;
     assert_eq!(labelled(supervisor), Role::Primary);
     assert_eq!(supervisor.shown.borrow().report.role, Role::None);
     assert_eq!(
@@ -320,7 +324,7 @@ async fn what_waits_for_a_restart_is_told_until_that_whatever_postgresql_reads_m
     std::fs::create_dir_all(fixture.options.data().join("pg_wal")).unwrap();
     let supervisor = &mut fixture.supervisor;
     supervisor.floors = Floors::parse(&BTreeMap::from([("max_connections setting", "200")]));
-    supervisor.follows = true;
+    supervisor.configured.follows = true;
     supervisor.start_postgres(None, None);
     let told = |supervisor: &mut Supervisor| {
         supervisor.tell();
@@ -336,20 +340,20 @@ async fn what_waits_for_a_restart_is_told_until_that_whatever_postgresql_reads_m
     };
     let now = Instant::now();
     let (_observe, observed) = watch::channel(Observed {
-        start: supervisor.starts,
+        start: supervisor.process.starts,
         running: Some((Running::default(), now)),
         configuration: Some((configuration, now + LIMIT)),
     });
-    supervisor.observed = observed;
+    supervisor.senses.observed = observed;
     let both = vec!["max_connections".to_owned(), "shared_buffers".to_owned()];
     assert_eq!(told(supervisor), (String::new(), both.clone()));
     // As for another quorum, or another primary to follow.
-    supervisor.configured.send_replace(now + LIMIT);
+    supervisor.senses.reloaded.send_replace(now + LIMIT);
     assert_eq!(told(supervisor), (String::new(), both));
     // Of other settings it is not known yet.
     supervisor.mounted.hash = "another".to_owned();
     assert_eq!(told(supervisor).0, "");
-    supervisor.configured.send_replace(now);
+    supervisor.senses.reloaded.send_replace(now);
     assert_eq!(told(supervisor).0, "another");
 }
 

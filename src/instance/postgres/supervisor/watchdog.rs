@@ -83,7 +83,7 @@ impl Watchdog {
 impl Supervisor {
     /// Tells the watchdog that the loop turns, and until when PostgreSQL may run as a primary.
     pub(super) fn show_a_turn(&self) {
-        let leads = self.postmaster.as_ref().zip(self.protocol.until());
+        let leads = self.process.postmaster.as_ref().zip(self.protocol.until());
         let leads = leads.map(|(postmaster, (until, longer))| Leads {
             until: (self.began + until).into_std(),
             // Half of what others wait for longer is left for PostgreSQL to end.
