@@ -2,10 +2,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::growth::{Refusal, is_refusal};
+use super::step::{Step, step};
 use super::*;
 use crate::controllers::database::decide::decide;
+use crate::controllers::database::desired::Decided;
 use crate::controllers::database::live::Ground;
+use crate::controllers::database::step::Course;
 use crate::controllers::database::testing::{at, children, database, valid};
+use crate::runtime::apply::ApplyError;
+use crate::runtime::key::ObjectKey;
 
 /// A claim of `orders`: what it asks for, and what it has; none has no volume.
 fn claim(ordinal: i32, asks: &str, has: Option<&str>) -> PersistentVolumeClaim {
