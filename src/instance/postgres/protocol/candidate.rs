@@ -275,43 +275,7 @@ impl Protocol {
             return Command::Wait("others, which have as much of the data, to take the Lease".to_owned());
         }
         let others: Vec<&str> = able.keys().copied().collect();
-        let quorum = first_quorum(&others, situation);
-        // Whoever is not here may go on where this timeline does not, however far: until it has streamed from here, it leads nobody.
-        let members = able
-            .keys()
-            .copied()
-            .chain([situation.me])
-            .map(str::to_owned)
-            .collect();
-        let mut quorums = record.quorums.clone();
-        quorums.retain(|before| Some(before) != quorum.as_ref());
-        let asynchronous = record.asynchronous || quorum.is_none();
-        quorums.extend(quorum);
-        // What the last holder wrote after it had renewed the Lease for the last time nobody knows, unless it stopped in order.
-        let is_given_back = situation.lease.is_some_and(|seen| seen.holder.is_empty());
-        let is_all = is_given_back && record.stopped.is_some() && record.flushed <= running.received;
-        let timeline = record.timeline.max(running.timeline) + 1;
-        let (missing, missing_since) = if record.asynchronous && !is_all {
-            let known = record.flushed.max(running.received);
-            (Some((running.received, known)), timeline)
-        } else {
-            // It stays for an operator that was away.
-            (record.missing, record.missing_since)
-        };
-        self.claim(
-            situation,
-            Record {
-                missing,
-                missing_since,
-                members,
-                primary: situation.me.to_owned(),
-                timeline,
-                asynchronous,
-                quorums,
-                handover: None,
-                ..record.clone()
-            },
-        )
+        self.claim(situation, succession(record, running, &others, situation))
     }
 
     /// The others that could take it, and how far they are: only what was so since the Lease is free, as before they may have received more.
@@ -343,6 +307,40 @@ impl Protocol {
             }
             _ => Command::Wait(wait),
         }
+    }
+}
+
+/// What the Lease says from now on: this instance takes over from another, and only these `others` could have done so.
+fn succession(record: &Record, running: &Running, others: &[&str], situation: &Situation<'_>) -> Record {
+    let quorum = first_quorum(others, situation);
+    // Whoever is not here may go on where this timeline does not, however far: until it has streamed from here, it leads nobody.
+    let members = others.iter().copied().chain([situation.me]);
+    let members = members.map(str::to_owned).collect();
+    let mut quorums = record.quorums.clone();
+    quorums.retain(|before| Some(before) != quorum.as_ref());
+    let asynchronous = record.asynchronous || quorum.is_none();
+    quorums.extend(quorum);
+    // What the last holder wrote after it had renewed the Lease for the last time nobody knows, unless it stopped in order.
+    let is_given_back = situation.lease.is_some_and(|seen| seen.holder.is_empty());
+    let is_all = is_given_back && record.stopped.is_some() && record.flushed <= running.received;
+    let timeline = record.timeline.max(running.timeline) + 1;
+    let (missing, missing_since) = if record.asynchronous && !is_all {
+        let known = record.flushed.max(running.received);
+        (Some((running.received, known)), timeline)
+    } else {
+        // It stays for an operator that was away.
+        (record.missing, record.missing_since)
+    };
+    Record {
+        missing,
+        missing_since,
+        members,
+        primary: situation.me.to_owned(),
+        timeline,
+        asynchronous,
+        quorums,
+        handover: None,
+        ..record.clone()
     }
 }
 
