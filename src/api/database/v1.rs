@@ -41,7 +41,7 @@ pub const DEFAULT_LAG: &str = "1Mi";
     shortname = "db",
     category = "roadstead",
     derive = "PartialEq",
-    doc = "PostgreSQL: a primary that takes writes, replicas that follow it and take over from it, and backups.",
+    doc = "PostgreSQL: a primary that takes writes, replicas that follow it and take over from it.",
     validation = cel::name(),
     validation = cel::name_is_free(),
     validation = cel::users_are_others(),
@@ -295,7 +295,7 @@ impl Default for Tls {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// Whether backups are made. The default is false.
+    /// Whether backups are to be made. This version makes none yet, and says so where they are asked for. The default is false.
     #[serde(default)]
     pub enabled: bool,
 
@@ -352,7 +352,7 @@ pub struct DatabaseStatus {
     #[serde(default)]
     pub ready_replicas: i32,
 
-    /// The instance that takes writes.
+    /// The instance that holds the Lease: it takes writes, or is about to. Whether it does is in the condition Available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<String>,
 

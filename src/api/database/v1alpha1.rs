@@ -26,7 +26,7 @@ pub const DEFAULT_SCHEDULE: &str = "0 2 * * *";
     shortname = "db",
     category = "roadstead",
     derive = "PartialEq",
-    doc = "PostgreSQL: a primary that takes writes, replicas that follow it and take over from it, and backups.",
+    doc = "PostgreSQL: a primary that takes writes, replicas that follow it and take over from it.",
     validation = cel::name(),
     validation = cel::name_is_free(),
     printcolumn(
@@ -75,7 +75,7 @@ pub struct DatabaseSpec {
     /// How many instances there are and how much each may use: small is 1 with 500m CPU and 512Mi, medium 2 with 1 CPU and 1Gi, large 3 with 2 CPU and 2Gi.
     pub size: Size,
 
-    /// Whether backups are made. The default is false.
+    /// Whether backups are to be made. This version makes none yet, and says so where they are asked for. The default is false.
     #[serde(default)]
     pub backup_enabled: bool,
 
