@@ -122,7 +122,7 @@ impl Senses {
 pub(super) type Answers = BTreeMap<String, (Report, Instant)>;
 
 /// Asks the others, more often while `alert` says so, and none of them waits for another. What an instance said last stays until it says something else.
-pub(super) async fn ask_peers(
+async fn ask_peers(
     me: String,
     peers: Peers,
     mut members: watch::Receiver<Vec<Member>>,
@@ -175,7 +175,7 @@ pub(super) struct Observed {
 
 /// Asks the local PostgreSQL, while there is one: `start` counts its starts, and is none while it is stopped. More often while `alert` says so, since others then
 /// wait for how far it is.
-pub(super) async fn observe(
+async fn observe(
     options: Options,
     mut alert: watch::Receiver<bool>,
     mut start: watch::Receiver<Option<u64>>,
@@ -241,7 +241,7 @@ pub(super) async fn observe(
 
 /// Looks whether the PostgreSQL of this start does more than wait, as long as it does not answer; tells of which start, and when it was seen to the last time.
 /// Nothing where the kernel does not tell.
-pub(super) async fn watch_effort(
+async fn watch_effort(
     holders: Holders,
     mut start: watch::Receiver<Option<u64>>,
     observed: watch::Receiver<Observed>,
@@ -335,7 +335,7 @@ pub(super) async fn beat(
 pub(super) type Suspect = Option<(String, Identity)>;
 
 /// Looks whether the kubelet says that the suspect's container has ended; says whose has.
-pub(super) async fn look_for_the_end(
+async fn look_for_the_end(
     pods: PodClient,
     mut suspect: watch::Receiver<Suspect>,
     told: watch::Sender<Option<String>>,
