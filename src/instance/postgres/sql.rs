@@ -47,10 +47,12 @@ const SELF: &str = "SELECT r, \
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
     FROM pg_stat_replication ORDER BY application_name, pid LIMIT 100";
 /// Its version, and a row for each setting that waits for a restart, and for each that it refuses. Of one that takes effect only after a restart it says
-/// both in the same words, and says nothing more before that restart.
+/// both in the same words, and says nothing more before that restart. What it would take comes from what it knows of its settings: its own words of that go
+/// to its log.
 const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
     SELECT name, setting FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
-    SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
+    SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error, f.setting, s.vartype, s.min_val, s.max_val, s.unit, array_to_string(s.enumvals, ', ') \
+        FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
         WHERE f.error IS NOT NULL AND (s.context IS DISTINCT FROM 'postmaster' OR NOT s.pending_restart) ORDER BY 1 LIMIT 20";
 
 /// A transaction that has a commit of its own and changes no row.
@@ -246,7 +248,18 @@ fn configuration(answers: &[Rows]) -> Option<Configuration> {
     let version = text(version.first()?, 0)?;
     let refused = refused.iter().map(|row| {
         let part = |at| text(row, at).unwrap_or_default();
-        format!("{}: {}", part(0), part(1))
+        let (name, error, value) = (part(0), part(1), part(2));
+        let unit = text(row, 6).map(|unit| format!(", in {unit} or with a unit of its own"));
+        let accepted = match part(3).as_str() {
+            "bool" => "on or off".to_owned(),
+            "enum" => format!("one of {}", part(7)),
+            number @ ("integer" | "real") => {
+                let (least, most) = (part(4), part(5));
+                format!("{number} from {least} to {most}{}", unit.unwrap_or_default())
+            }
+            _ => return format!("{name}: {error}"),
+        };
+        format!("{name} is \"{value}\": {error}; accepted: {accepted}")
     });
     Some(Configuration {
         // `17.6 (Debian 17.6-1.pgdg13+1)`.
@@ -261,6 +274,8 @@ fn configuration(answers: &[Rows]) -> Option<Configuration> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
     use crate::api::database::agent::Quorum;
 
@@ -337,17 +352,37 @@ mod tests {
         assert_eq!(running(&[vec![]], &[]), None);
     }
 
+    #[rstest]
+    #[case::number(&["work_mem", "not applied", "lots", "integer", "64", "2147483647", "kB"],
+        "work_mem is \"lots\": not applied; accepted: integer from 64 to 2147483647, in kB or with a unit of its own")]
+    #[case::no_unit(&["seq_page_cost", "not applied", "-1", "real", "0", "1e9"], "seq_page_cost is \"-1\": not applied; accepted: real from 0 to 1e9")]
+    #[case::switch(&["jit", "not applied", "si", "bool"], "jit is \"si\": not applied; accepted: on or off")]
+    #[case::choice(&["wal_level", "not applied", "all", "enum", "", "", "", "minimal, replica"],
+        "wal_level is \"all\": not applied; accepted: one of minimal, replica")]
+    #[case::text(&["DateStyle", "not applied", "x", "string"], "DateStyle: not applied")]
+    #[case::unknown(&["shop.colour", "unrecognized configuration parameter", "red"], "shop.colour: unrecognized configuration parameter")]
+    fn what_is_not_taken_is_told_with_its_reason_and_what_would_be(
+        #[case] refused: &[&str],
+        #[case] told: &str,
+    ) {
+        let mut refused = row(refused);
+        for value in refused.iter_mut() {
+            value.take_if(|value| value.is_empty());
+        }
+        let answers = [vec![row(&["17.6"])], vec![], vec![refused]];
+        assert_eq!(configuration(&answers).unwrap().refused, [told]);
+    }
+
     #[test]
-    fn what_is_not_taken_is_told_with_its_reason() {
+    fn the_version_and_what_waits_for_a_restart_are_told() {
         let answers = [
             vec![row(&["17.6 (Debian 17.6-1.pgdg13+1)"])],
             vec![row(&["max_connections", "100"])],
-            vec![row(&["work_mem", "setting could not be applied"])],
+            vec![],
         ];
         let configuration = configuration(&answers).unwrap();
         assert_eq!(configuration.version, "17.6");
         let pending = [("max_connections".to_owned(), "100".to_owned())];
         assert_eq!(configuration.pending_restart, pending.into());
-        assert_eq!(configuration.refused, ["work_mem: setting could not be applied"]);
     }
 }
