@@ -246,30 +246,34 @@ fn configuration(answers: &[Rows]) -> Option<Configuration> {
     };
     let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten();
     let version = text(version.first()?, 0)?;
-    let refused = refused.iter().map(|row| {
-        let part = |at| text(row, at).unwrap_or_default();
-        let (name, error, value) = (part(0), part(1), part(2));
-        let unit = text(row, 6).map(|unit| format!(", in {unit} or with a unit of its own"));
-        let accepted = match part(3).as_str() {
-            "bool" => "on or off".to_owned(),
-            "enum" => format!("one of {}", part(7)),
-            number @ ("integer" | "real") => {
-                let (least, most) = (part(4), part(5));
-                format!("{number} from {least} to {most}{}", unit.unwrap_or_default())
-            }
-            _ => return format!("{name}: {error}"),
-        };
-        format!("{name} is \"{value}\": {error}; accepted: {accepted}")
-    });
     Some(Configuration {
         // `17.6 (Debian 17.6-1.pgdg13+1)`.
         version: version.split(' ').next().unwrap_or_default().to_owned(),
-        refused: refused.collect(),
+        refused: refused.iter().map(|row| refusal(row)).collect(),
         pending_restart: pending
             .iter()
             .filter_map(|row| Some((text(row, 0)?, text(row, 1)?)))
             .collect(),
     })
+}
+
+/// What PostgreSQL refuses, and what it would take.
+fn refusal(row: &[Option<String>]) -> String {
+    let part = |at: usize| row.get(at).and_then(Option::as_deref).unwrap_or_default();
+    let (name, error, value) = (part(0), part(1), part(2));
+    let accepted = match part(3) {
+        "bool" => "on or off".to_owned(),
+        "enum" => format!("one of {}", part(7)),
+        number @ ("integer" | "real") => {
+            let unit = match part(6) {
+                "" => String::new(),
+                unit => format!(", in {unit} or with a unit of its own"),
+            };
+            format!("{number} from {} to {}{unit}", part(4), part(5))
+        }
+        _ => return format!("{name}: {error}"),
+    };
+    format!("{name} is \"{value}\": {error}; accepted: {accepted}")
 }
 
 #[cfg(test)]
@@ -365,24 +369,21 @@ mod tests {
         #[case] refused: &[&str],
         #[case] told: &str,
     ) {
-        let mut refused = row(refused);
-        for value in refused.iter_mut() {
-            value.take_if(|value| value.is_empty());
-        }
-        let answers = [vec![row(&["17.6"])], vec![], vec![refused]];
+        let answers = [vec![row(&["17.6"])], vec![], vec![row(refused)]];
         assert_eq!(configuration(&answers).unwrap().refused, [told]);
     }
 
     #[test]
-    fn the_version_and_what_waits_for_a_restart_are_told() {
+    fn what_is_not_taken_is_told_with_its_reason() {
         let answers = [
             vec![row(&["17.6 (Debian 17.6-1.pgdg13+1)"])],
             vec![row(&["max_connections", "100"])],
-            vec![],
+            vec![row(&["work_mem", "setting could not be applied"])],
         ];
         let configuration = configuration(&answers).unwrap();
         assert_eq!(configuration.version, "17.6");
         let pending = [("max_connections".to_owned(), "100".to_owned())];
         assert_eq!(configuration.pending_restart, pending.into());
+        assert_eq!(configuration.refused, ["work_mem: setting could not be applied"]);
     }
 }

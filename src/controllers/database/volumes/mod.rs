@@ -38,6 +38,7 @@ pub const NOT_GROWN: &str = "VolumesNotGrown";
 pub const RESIZING: &str = "Resizing";
 /// The label that a StatefulSet's controller gives to its pods.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+
 /// Of claims, only what is read here is kept.
 pub fn trim(claim: &mut PersistentVolumeClaim) {
     claim.metadata.annotations = None;

@@ -2,13 +2,13 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::super::secrets::Password;
 use super::super::sql::{Local, SqlError};
-use super::Supervisor;
 use super::act::PAUSE;
 use super::owner::Owner;
+use super::{Supervisor, slow_to_fail};
 use crate::api::database::agent::Role;
 
 /// How far that is.
@@ -46,22 +46,15 @@ impl Supervisor {
         self.furnishing.told = Some(password.clone());
         let prepare = async move {
             let mut local = Local::new(&options);
-            let prepare = async {
-                // Until then nobody can be rewound to this timeline; so nothing that waits for a replica may come before it.
-                if has_to_be_written {
-                    local.checkpoint().await?;
-                }
-                local
-                    .prepare(&settings, password.as_ref().map(Password::as_str))
-                    .await
-            };
-            let outcome = prepare.await;
-            if outcome.is_err() {
-                sleep(PAUSE).await;
+            // Until then nobody can be rewound to this timeline; so nothing that waits for a replica may come before it.
+            if has_to_be_written {
+                local.checkpoint().await?;
             }
-            outcome
+            local
+                .prepare(&settings, password.as_ref().map(Password::as_str))
+                .await
         };
-        self.furnishing.making = Some(prepare.boxed());
+        self.furnishing.making = Some(slow_to_fail(prepare, PAUSE).boxed());
     }
 
     pub(super) fn furnished(&mut self, outcome: Result<(), SqlError>) {

@@ -435,6 +435,15 @@ async fn maybe<T>(slot: &mut Option<BoxFuture<'static, T>>) -> T {
     outcome
 }
 
+/// The outcome of an attempt; a failure after so long, since it is tried again as soon as it is known.
+async fn slow_to_fail<T, E>(attempt: impl Future<Output = Result<T, E>>, pause: Duration) -> Result<T, E> {
+    let outcome = attempt.await;
+    if outcome.is_err() {
+        sleep(pause).await;
+    }
+    outcome
+}
+
 async fn end_of(postmaster: &mut Option<Postmaster>) -> io::Result<std::process::ExitStatus> {
     match postmaster {
         Some(postmaster) => postmaster.wait().await,

@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::super::protocol::Server;
 use super::super::sql::{Local, SqlError};
-use super::Supervisor;
+use super::{Supervisor, slow_to_fail};
 use crate::api::database::agent::{Pause, Restart, Role};
 
 /// A first write that failed is tried again after this time.
@@ -55,14 +55,8 @@ impl Supervisor {
             return;
         }
         let options = self.options.clone();
-        let write = async move {
-            let outcome = Local::new(&options).write().await;
-            if outcome.is_err() {
-                sleep(AGAIN).await;
-            }
-            outcome
-        };
-        self.standstill.resuming = Some(write.boxed());
+        let write = async move { Local::new(&options).write().await };
+        self.standstill.resuming = Some(slow_to_fail(write, AGAIN).boxed());
     }
 
     pub(super) fn resumed(&mut self, outcome: Result<(), SqlError>) {

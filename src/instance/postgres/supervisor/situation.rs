@@ -47,13 +47,8 @@ impl Supervisor {
     /// begun has not had the time.
     pub(super) fn canary(&self) -> Option<Instant> {
         let began = *self.senses.leads.borrow();
-        began.map(|began| {
-            self.senses
-                .beats
-                .borrow()
-                .alive
-                .map_or(began, |alive| alive.max(began))
-        })
+        let alive = self.senses.beats.borrow().alive;
+        began.map(|began| alive.map_or(began, |alive| alive.max(began)))
     }
 
     /// What PostgreSQL is doing, and when it last said so.

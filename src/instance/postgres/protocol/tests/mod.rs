@@ -16,11 +16,15 @@ use crate::api::database::agent::{Settings, Synchronous};
 use world::World;
 
 fn whole(world: &mut World, within: Duration) {
+    until(world, within, "whole", World::is_whole);
+}
+
+fn until(world: &mut World, within: Duration, what: &str, is_so: impl Fn(&World) -> bool) {
     let end = world.now + within;
-    while !world.is_whole() {
+    while !is_so(world) {
         assert!(
             world.now < end,
-            "not whole within {within:?}\n{}\n{}",
+            "not {what} within {within:?}\n{}\n{}",
             world.told(),
             world.states()
         );
@@ -220,9 +224,8 @@ fn where_commits_need_not_wait_the_last_of_two_takes_writes_as_soon_as_it_leads(
         let primary = world.primary().unwrap();
         world.cut.insert((0, 1));
         world.api_cut.insert(primary);
-        while world.primary().is_none_or(|now| now == primary) {
-            world.tick();
-        }
+        let is_another = |world: &World| world.primary().is_some_and(|now| now != primary);
+        until(&mut world, secs(60), "led by another", is_another);
         let begun = world.now;
         world.run(secs(1));
         let (_, last) = world.acknowledged.last().unwrap();
