@@ -20,8 +20,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, Config};
 use roadstead::api::database::agent::{RECORD, ROLE_LABEL, Record, Role, Timing};
-use roadstead::instance::postgres::lease::{Kind, LeaseClient, LeaseError, Seen, Written, view};
+use roadstead::instance::postgres::bounded::RequestError;
+use roadstead::instance::postgres::lease::{LeaseClient, LeaseError, Seen, Written, view};
 use roadstead::instance::postgres::pods::{Labelled, PodClient};
+use roadstead::instance::postgres::protocol::Write;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
@@ -58,13 +60,13 @@ impl Place {
     }
 }
 
-async fn write(client: &LeaseClient, seen: &Lease, holder: &str, kind: Kind) -> Result<Written, LeaseError> {
+async fn write(client: &LeaseClient, seen: &Lease, holder: &str, why: Write) -> Result<Written, LeaseError> {
     let record = Record {
         primary: holder.to_owned(),
         ..Record::default()
     };
     client
-        .write(seen, holder, &record, Timing::default(), Timestamp::now(), kind)
+        .write(seen, holder, &record, Timing::default(), Timestamp::now(), why)
         .await
 }
 
@@ -85,8 +87,8 @@ async fn of_those_who_claim_at_once_one_gets_the_lease_and_what_others_keep_in_i
             seen.push(client.read().await.unwrap().unwrap());
         }
         let (one, other) = tokio::join!(
-            write(&clients[0], &seen[0], "uid-a", Kind::Claim),
-            write(&clients[1], &seen[1], "uid-b", Kind::Claim),
+            write(&clients[0], &seen[0], "uid-a", Write::Claim),
+            write(&clients[1], &seen[1], "uid-b", Write::Claim),
         );
         let outcomes = [one.unwrap(), other.unwrap()];
         assert_eq!(
@@ -116,8 +118,8 @@ async fn a_holder_renews_and_releases_what_it_has_claimed() {
     let client = place.client().await;
     let seen = client.subscribe();
     let claimed = client.read().await.unwrap().unwrap();
-    let claimed = lease_of(write(&client, &claimed, "uid-a", Kind::Claim).await.unwrap());
-    let renewed = lease_of(write(&client, &claimed, "uid-a", Kind::Renew).await.unwrap());
+    let claimed = lease_of(write(&client, &claimed, "uid-a", Write::Claim).await.unwrap());
+    let renewed = lease_of(write(&client, &claimed, "uid-a", Write::Renew).await.unwrap());
     let (before, after) = (claimed.spec.unwrap(), renewed.spec.clone().unwrap());
     assert!(before.renew_time < after.renew_time);
     assert_eq!(
@@ -125,7 +127,7 @@ async fn a_holder_renews_and_releases_what_it_has_claimed() {
         (after.acquire_time, after.lease_transitions)
     );
     assert_eq!(after.lease_duration_seconds, Some(6));
-    let released = lease_of(write(&client, &renewed, "uid-a", Kind::Release).await.unwrap());
+    let released = lease_of(write(&client, &renewed, "uid-a", Write::Release).await.unwrap());
     assert_eq!(
         (view(&released).holder.as_str(), view(&released).transitions),
         ("", 1)
@@ -143,8 +145,8 @@ async fn a_lease_that_was_deleted_is_gone_and_no_write_brings_it_back() {
     let client = place.client().await;
     let seen = client.read().await.unwrap().unwrap();
     place.leases.delete(NAME, &DeleteParams::default()).await.unwrap();
-    for kind in [Kind::Claim, Kind::Renew, Kind::Release] {
-        assert_eq!(write(&client, &seen, "uid-a", kind).await.unwrap(), Written::Gone);
+    for why in [Write::Claim, Write::Renew, Write::Release] {
+        assert_eq!(write(&client, &seen, "uid-a", why).await.unwrap(), Written::Gone);
         assert_eq!(client.subscribe().borrow().lease, None);
     }
     for strip in [
@@ -153,14 +155,14 @@ async fn a_lease_that_was_deleted_is_gone_and_no_write_brings_it_back() {
     ] {
         let mut stripped = seen.clone();
         strip(&mut stripped);
-        let refused = write(&client, &stripped, "uid-a", Kind::Claim).await;
+        let refused = write(&client, &stripped, "uid-a", Write::Claim).await;
         assert!(matches!(refused, Err(LeaseError::Unfit(_))), "{refused:?}");
     }
     assert_eq!(place.leases.get_opt(NAME).await.unwrap(), None);
     assert_eq!(client.read().await.unwrap(), None);
     place.make().await;
     assert_eq!(
-        write(&client, &seen, "uid-a", Kind::Claim).await.unwrap(),
+        write(&client, &seen, "uid-a", Write::Claim).await.unwrap(),
         Written::Conflict,
         "it is another one"
     );
@@ -188,13 +190,13 @@ async fn news_of_the_lease_arrives_by_watch_and_a_follower_survives_its_deletion
     tokio::time::sleep(Duration::from_millis(500)).await;
 
     let mut lease = holder.read().await.unwrap().unwrap();
-    for kind in [Kind::Claim, Kind::Renew, Kind::Renew, Kind::Release] {
+    for why in [Write::Claim, Write::Renew, Write::Renew, Write::Release] {
         let started = Instant::now();
-        lease = lease_of(write(&holder, &lease, "uid-a", kind).await.unwrap());
+        lease = lease_of(write(&holder, &lease, "uid-a", why).await.unwrap());
         until(&mut seen, |seen| seen.lease.as_ref() == Some(&lease)).await;
         assert!(
             started.elapsed() < Duration::from_secs(1),
-            "{kind:?}: {:?}",
+            "{why:?}: {:?}",
             started.elapsed()
         );
         let seen = seen.borrow();
@@ -265,8 +267,11 @@ async fn an_api_server_that_does_not_answer_is_noticed_and_so_is_one_that_refuse
     let mut lease = Lease::default();
     lease.metadata.uid = Some("u".into());
     lease.metadata.resource_version = Some("1".into());
-    let late = write(&client, &lease, "uid-a", Kind::Claim).await;
-    assert!(matches!(late, Err(LeaseError::Late(_))), "{late:?}");
+    let late = write(&client, &lease, "uid-a", Write::Claim).await;
+    assert!(
+        matches!(late, Err(LeaseError::Request(RequestError::Late(_)))),
+        "{late:?}"
+    );
     following.abort();
     accepting.abort();
 

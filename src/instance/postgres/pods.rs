@@ -1,14 +1,13 @@
 //! The pods of the database's instances: whether one has certainly ended, and which role each has.
 
 use std::fmt;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
-use tokio::time::{Instant, timeout_at};
 
+use super::bounded::{Deadline, Limit, RequestError};
 use super::identity::Identity;
 use crate::api::database::agent::{CONTAINER, ROLE_LABEL, Role};
 use crate::runtime::client::{is_conflict, is_not_found};
@@ -17,7 +16,7 @@ use crate::runtime::client::{is_conflict, is_not_found};
 #[derive(Clone)]
 pub struct PodClient {
     api: Api<Pod>,
-    limit: Duration,
+    limit: Limit,
 }
 
 impl fmt::Debug for PodClient {
@@ -41,23 +40,12 @@ pub enum Labelled {
     Gone,
 }
 
-/// A request brought nothing. Whether a write took effect is not known.
-#[derive(Debug, thiserror::Error)]
-pub enum PodError {
-    /// The API server refused, or cannot be reached.
-    #[error(transparent)]
-    Api(#[from] kube::Error),
-    /// It did not answer in time.
-    #[error("the API server did not answer within {} ms", .0.as_millis())]
-    Late(Duration),
-}
-
 impl PodClient {
     /// Of this namespace. Each call takes at most `limit`.
-    pub fn new(client: Client, namespace: &str, limit: Duration) -> Self {
+    pub fn new(client: Client, namespace: &str, limit: impl Into<Limit>) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
-            limit,
+            limit: limit.into(),
         }
     }
 
@@ -65,17 +53,22 @@ impl PodClient {
     ///
     /// # Errors
     /// When there is no answer in time, or a refusal.
-    pub async fn read(&self, name: &str) -> Result<Option<Pod>, PodError> {
-        self.get(name, Instant::now() + self.limit).await
+    pub async fn read(&self, name: &str) -> Result<Option<Pod>, RequestError> {
+        get(&self.api, name, self.limit.begin()).await
     }
 
     /// Labels a pod with its role, or takes the label from it when it has none, unless it is so already. With a `uid` it has to be that very pod.
     ///
     /// # Errors
     /// When there is no answer in time, or a refusal.
-    pub async fn set_role(&self, name: &str, uid: Option<&str>, role: Role) -> Result<Labelled, PodError> {
-        let deadline = Instant::now() + self.limit;
-        let Some(pod) = self.get(name, deadline).await? else {
+    pub async fn set_role(
+        &self,
+        name: &str,
+        uid: Option<&str>,
+        role: Role,
+    ) -> Result<Labelled, RequestError> {
+        let deadline = self.limit.begin();
+        let Some(pod) = get(&self.api, name, deadline).await? else {
             return Ok(Labelled::Gone);
         };
         if uid.is_some() && pod.metadata.uid.as_deref() != uid {
@@ -91,9 +84,9 @@ impl PodClient {
     ///
     /// # Errors
     /// When there is no answer in time, or a refusal.
-    pub async fn take_role(&self, name: &str, role: Role) -> Result<Labelled, PodError> {
-        let deadline = Instant::now() + self.limit;
-        match self.get(name, deadline).await? {
+    pub async fn take_role(&self, name: &str, role: Role) -> Result<Labelled, RequestError> {
+        let deadline = self.limit.begin();
+        match get(&self.api, name, deadline).await? {
             None => Ok(Labelled::Gone),
             Some(pod) if role_of(&pod) != label(role) => Ok(Labelled::Already),
             Some(pod) => self.write_role(&pod, name, Role::None, deadline).await,
@@ -105,8 +98,8 @@ impl PodClient {
         pod: &Pod,
         name: &str,
         role: Role,
-        deadline: Instant,
-    ) -> Result<Labelled, PodError> {
+        deadline: Deadline,
+    ) -> Result<Labelled, RequestError> {
         // The pod may be replaced by another of the same name in between.
         let mut patch = json!({"metadata": {"labels": {ROLE_LABEL: label(role)}}});
         if let Some(uid) = &pod.metadata.uid {
@@ -114,28 +107,17 @@ impl PodClient {
         }
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         let patched = self.api.patch_metadata(name, &params, &patch);
-        match self.within(deadline, patched).await {
+        match deadline.within(patched).await {
             Ok(_) => Ok(Labelled::Written),
-            Err(PodError::Api(error)) if is_not_found(&error) => Ok(Labelled::Gone),
-            Err(PodError::Api(error)) if is_conflict(&error) || is_invalid(&error) => Ok(Labelled::Other),
+            Err(RequestError::Api(error)) if is_not_found(&error) => Ok(Labelled::Gone),
+            Err(RequestError::Api(error)) if is_conflict(&error) || is_invalid(&error) => Ok(Labelled::Other),
             Err(error) => Err(error),
         }
     }
+}
 
-    async fn get(&self, name: &str, deadline: Instant) -> Result<Option<Pod>, PodError> {
-        self.within(deadline, self.api.get_opt(name)).await
-    }
-
-    async fn within<T>(
-        &self,
-        deadline: Instant,
-        request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, PodError> {
-        match timeout_at(deadline, request).await {
-            Ok(outcome) => Ok(outcome?),
-            Err(_) => Err(PodError::Late(self.limit)),
-        }
-    }
+async fn get(api: &Api<Pod>, name: &str, deadline: Deadline) -> Result<Option<Pod>, RequestError> {
+    deadline.within(api.get_opt(name)).await
 }
 
 /// What the API server says of a patch with another UID than the pod has: a UID cannot be changed (422). Nothing else in the patch could be invalid.

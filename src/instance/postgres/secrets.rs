@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use tokio::time::{Instant, timeout_at};
 
+use super::bounded::{Deadline, Limit};
 use crate::api::database::agent::User;
 use crate::api::reference::KeyReference;
 
@@ -71,7 +70,7 @@ pub type Passwords = BTreeMap<String, Result<Password, NoPassword>>;
 #[derive(Clone)]
 pub struct SecretClient {
     api: Api<Secret>,
-    limit: Duration,
+    limit: Limit,
 }
 
 impl fmt::Debug for SecretClient {
@@ -84,10 +83,10 @@ impl fmt::Debug for SecretClient {
 
 impl SecretClient {
     /// Of this namespace. Each call takes at most `limit`.
-    pub fn new(client: Client, namespace: &str, limit: Duration) -> Self {
+    pub fn new(client: Client, namespace: &str, limit: impl Into<Limit>) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
-            limit,
+            limit: limit.into(),
         }
     }
 
@@ -95,7 +94,7 @@ impl SecretClient {
     pub async fn passwords(&self, users: &[User]) -> Passwords {
         let named = users.iter().filter_map(|user| user.password_secret.as_ref());
         let names: BTreeSet<String> = named.map(|reference| reference.name.clone()).collect();
-        let deadline = Instant::now() + self.limit;
+        let deadline = self.limit.begin();
         let reads = names.into_iter().map(|name| async move {
             let secret = self.read(&name, deadline).await;
             (name, secret)
@@ -116,14 +115,9 @@ impl SecretClient {
         users.iter().filter_map(password).collect()
     }
 
-    async fn read(&self, name: &str, deadline: Instant) -> Result<Option<Secret>, String> {
-        match timeout_at(deadline, self.api.get_opt(name)).await {
-            Ok(answer) => answer.map_err(|error| error.to_string()),
-            Err(_) => {
-                let limit = self.limit.as_millis();
-                Err(format!("the API server did not answer within {limit} ms"))
-            }
-        }
+    async fn read(&self, name: &str, deadline: Deadline) -> Result<Option<Secret>, String> {
+        let answer = deadline.within(self.api.get_opt(name)).await;
+        answer.map_err(|error| error.to_string())
     }
 }
 

@@ -10,6 +10,7 @@ use kube::api::{WatchEvent, WatchParams};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, info, warn};
 
+use super::super::bounded::Limit;
 use super::{LeaseClient, view};
 use crate::telemetry::told::Told;
 
@@ -33,7 +34,8 @@ struct Said {
 impl LeaseClient {
     /// Watches the Lease, and reads it whenever the watch has brought nothing for `retry`; never returns. What is seen goes to those who
     /// [subscribe](Self::subscribe). May be dropped at any point.
-    pub async fn follow(self, retry: Duration) -> Infallible {
+    pub async fn follow(self, retry: impl Into<Limit>) -> Infallible {
+        let retry = retry.into();
         let mut watch = None;
         let mut said = Said::default();
         loop {
@@ -45,7 +47,8 @@ impl LeaseClient {
                 watch = None;
             }
             self.tell(&mut said);
-            while self.wait_for_news(&mut watch, Instant::now() + retry).await {
+            let deadline = retry.begin().at;
+            while self.wait_for_news(&mut watch, deadline).await {
                 self.tell(&mut said);
             }
         }
@@ -94,7 +97,7 @@ impl LeaseClient {
         let params = WatchParams::default()
             .fields(&format!("metadata.name={}", self.name))
             .timeout(WATCH_SECONDS);
-        let limit = deadline.min(Instant::now() + self.limit);
+        let limit = deadline.min(self.limit.begin().at);
         match timeout_at(limit, self.api.watch(&params, &version)).await {
             Ok(Ok(events)) => Some(Watch {
                 events: events.boxed(),

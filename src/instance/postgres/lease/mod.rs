@@ -6,27 +6,28 @@ mod view;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
+use super::bounded::{Deadline, Limit, RequestError};
+use super::protocol::Write;
 use crate::api::database::agent::{Record, Timing};
 use crate::runtime::client::{is_conflict, is_not_found};
 
 pub use seen::Seen;
-pub use view::{Kind, LeaseView, view};
+pub use view::{LeaseView, view};
 
 /// Reads and writes one Lease, and tells what was seen of it. Clones share that.
 #[derive(Clone)]
 pub struct LeaseClient {
     api: Api<Lease>,
     name: String,
-    limit: Duration,
+    limit: Limit,
     seen: Arc<watch::Sender<Seen>>,
 }
 
@@ -53,12 +54,9 @@ pub enum Written {
 /// A request brought nothing. Whether a write took effect is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// The API server refused, or cannot be reached.
+    /// There was a refusal, or no answer.
     #[error(transparent)]
-    Api(#[from] kube::Error),
-    /// It did not answer in time.
-    #[error("the API server did not answer within {} ms", .0.as_millis())]
-    Late(Duration),
+    Request(#[from] RequestError),
     /// What was to be written cannot be, and was not.
     #[error("cannot write the Lease: {0}")]
     Unfit(String),
@@ -67,11 +65,11 @@ pub enum LeaseError {
 impl LeaseClient {
     /// The Lease of this name. Each call takes at most `limit`. `client` should carry little else, so that nothing can delay a renewal, and must not send
     /// requests again by itself.
-    pub fn new(client: Client, namespace: &str, name: &str, limit: Duration) -> Self {
+    pub fn new(client: Client, namespace: &str, name: &str, limit: impl Into<Limit>) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
             name: name.to_owned(),
-            limit,
+            limit: limit.into(),
             seen: Arc::new(watch::Sender::new(Seen::default())),
         }
     }
@@ -86,7 +84,7 @@ impl LeaseClient {
     /// # Errors
     /// When there is no answer in time, or a refusal.
     pub async fn read(&self) -> Result<Option<Lease>, LeaseError> {
-        self.get(Instant::now() + self.limit).await
+        Ok(self.get(self.limit.begin()).await?)
     }
 
     /// Replaces the Lease, if it still is what was `seen`. A holder counts its time from before it called this.
@@ -100,16 +98,16 @@ impl LeaseClient {
         record: &Record,
         timing: Timing,
         now: Timestamp,
-        kind: Kind,
+        why: Write,
     ) -> Result<Written, LeaseError> {
-        let deadline = Instant::now() + self.limit;
+        let deadline = self.limit.begin();
         // Without a version the write would not be guarded, and without a UID the API server would make a Lease that was deleted.
         if seen.metadata.resource_version.is_none() || seen.metadata.uid.is_none() {
             return Err(LeaseError::Unfit(
                 "what was seen of it has no version or no UID".to_owned(),
             ));
         }
-        let lease = view::changed(seen, holder, record, timing, now, kind)
+        let lease = view::changed(seen, holder, record, timing, now, why)
             .map_err(|error| LeaseError::Unfit(error.to_string()))?;
         let params = PostParams::default();
         let replaced = self.api.replace(&self.name, &params, &lease);
@@ -118,26 +116,26 @@ impl LeaseClient {
                 self.note(|seen, now| seen.lease(lease.clone(), now));
                 Ok(Written::Written(Box::new(lease)))
             }
-            Err(LeaseError::Api(error)) if is_not_found(&error) => {
+            Err(RequestError::Api(error)) if is_not_found(&error) => {
                 self.note(|seen, now| seen.gone(None, now));
                 Ok(Written::Gone)
             }
             // The API server says so of one that was deleted, too.
-            Err(LeaseError::Api(error)) if is_conflict(&error) => match self.get(deadline).await {
+            Err(RequestError::Api(error)) if is_conflict(&error) => match self.get(deadline).await {
                 Ok(None) => Ok(Written::Gone),
                 _ => Ok(Written::Conflict),
             },
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
-    async fn get(&self, deadline: Instant) -> Result<Option<Lease>, LeaseError> {
+    async fn get(&self, deadline: Deadline) -> Result<Option<Lease>, RequestError> {
         match self.within(deadline, self.api.get(&self.name)).await {
             Ok(lease) => {
-                self.note(|seen, now| seen.lease(lease.clone(), now));
+                self.note(|seen, now| seen.read(lease.clone(), now));
                 Ok(Some(lease))
             }
-            Err(LeaseError::Api(error)) if is_not_found(&error) => {
+            Err(RequestError::Api(error)) if is_not_found(&error) => {
                 self.note(|seen, now| seen.gone(None, now));
                 Ok(None)
             }
@@ -148,19 +146,16 @@ impl LeaseClient {
     /// The outcome of a request; where there is none, that is noted.
     async fn within<T>(
         &self,
-        deadline: Instant,
+        deadline: Deadline,
         request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, LeaseError> {
-        let outcome = match timeout_at(deadline, request).await {
-            Ok(outcome) => outcome.map_err(LeaseError::Api),
-            Err(_) => Err(LeaseError::Late(self.limit)),
-        };
+    ) -> Result<T, RequestError> {
+        let outcome = deadline.within(request).await;
         match &outcome {
             Ok(_) => {}
-            Err(LeaseError::Api(error)) if is_conflict(error) || is_not_found(error) => {
+            Err(RequestError::Api(error)) if is_conflict(error) || is_not_found(error) => {
                 self.note(Seen::well);
             }
-            Err(LeaseError::Api(error @ kube::Error::Api(_))) => {
+            Err(RequestError::Api(error @ kube::Error::Api(_))) => {
                 self.note(|seen, now| seen.refused(error.to_string(), now));
             }
             Err(error) => self.note(|seen, _| seen.failed(error.to_string())),

@@ -18,6 +18,8 @@ pub struct Seen {
     /// Why the last request brought nothing, if it did not. That there is no Lease, or that it is another than was thought, is no failure.
     pub failure: Option<String>,
     mark: Option<Mark>,
+    /// What was read last is older than what was seen before.
+    is_behind: bool,
 }
 
 /// What its holder changes with each renewal.
@@ -44,9 +46,26 @@ impl Seen {
     pub(super) fn lease(&mut self, lease: Lease, now: Instant) {
         self.well(now);
         // A write's answer and the watch come on different ways, and the watch may be the later one.
-        if self.lease.as_ref().is_some_and(|known| is_older(&lease, known)) {
-            return;
+        if !self.lease.as_ref().is_some_and(|known| is_older(&lease, known)) {
+            self.take(lease, now);
         }
+    }
+
+    /// The API server was asked, and knows this Lease. Two such answers in a row, of which each was asked for once the one before had come, cannot both be late: what was
+    /// seen before is not so any more, as when the cluster's own store was restored from a copy.
+    pub(super) fn read(&mut self, lease: Lease, now: Instant) {
+        let is_older = self.lease.as_ref().is_some_and(|known| is_older(&lease, known));
+        if !is_older || self.is_behind {
+            self.well(now);
+            self.take(lease, now);
+        } else {
+            self.lease(lease, now);
+            self.is_behind = true;
+        }
+    }
+
+    fn take(&mut self, lease: Lease, now: Instant) {
+        self.is_behind = false;
         let mark = Mark::of(&lease);
         if self.mark.as_ref() != Some(&mark) {
             self.mark = Some(mark);
@@ -146,6 +165,22 @@ mod tests {
         seen.gone(Some(&lease("v", 4, "", 0)), now);
         assert_eq!(seen.lease, None);
         assert!(seen.unchanged_since.is_some());
+    }
+
+    #[test]
+    fn what_is_read_twice_is_so_even_if_it_was_newer_before() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(1);
+        let mut seen = Seen::default();
+        seen.read(lease("u", 10, "a", 5), now);
+        seen.read(lease("u", 7, "b", 3), later);
+        assert_eq!(seen.version(), Some("10"), "it may have been late");
+        seen.lease(lease("u", 7, "b", 3), later);
+        assert_eq!(seen.version(), Some("10"), "so may a watch for ever");
+        seen.read(lease("u", 7, "b", 3), later);
+        assert_eq!((seen.version(), seen.unchanged_since), (Some("7"), Some(later)));
+        seen.read(lease("u", 6, "b", 2), later);
+        assert_eq!(seen.version(), Some("7"), "and so on");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
+use super::super::protocol::Write;
 use crate::api::database::agent::{RECORD, Record, Timing};
 
 /// What a Lease says.
@@ -21,8 +22,6 @@ pub struct LeaseView {
     pub transitions: i32,
     /// For how long its holder claims it from each renewal on; `None` when it does not say.
     pub duration: Option<Duration>,
-    /// Of the Lease.
-    pub resource_version: Option<String>,
 }
 
 /// Reads a Lease.
@@ -46,19 +45,7 @@ pub fn view(lease: &Lease) -> LeaseView {
         duration: seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
             .map(Duration::from_secs),
-        resource_version: lease.metadata.resource_version.clone(),
     }
-}
-
-/// What a write is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// To take the Lease.
-    Claim,
-    /// To keep it.
-    Renew,
-    /// To give it back: then nobody holds it.
-    Release,
 }
 
 /// The Lease as it is to be, with all that others keep in it. `now` is for people alone.
@@ -71,7 +58,7 @@ pub(super) fn changed(
     record: &Record,
     timing: Timing,
     now: Timestamp,
-    kind: Kind,
+    why: Write,
 ) -> Result<Lease, serde_json::Error> {
     let record = serde_json::to_string(record)?;
     let mut lease = seen.clone();
@@ -83,13 +70,13 @@ pub(super) fn changed(
     spec.lease_duration_seconds = Some(i32::try_from(seconds).unwrap_or(i32::MAX));
     spec.renew_time = Some(MicroTime(now));
     spec.holder_identity = Some(holder.to_owned());
-    match kind {
-        Kind::Renew => {}
-        Kind::Claim => {
+    match why {
+        Write::Renew => {}
+        Write::Claim => {
             spec.acquire_time = Some(MicroTime(now));
             spec.lease_transitions = Some(spec.lease_transitions.unwrap_or(0).saturating_add(1));
         }
-        Kind::Release => {
+        Write::Release => {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
         }
@@ -125,30 +112,30 @@ mod tests {
         }
     }
 
-    fn written(kind: Kind, lease_ms: u64) -> Lease {
+    fn written(why: Write, lease_ms: u64) -> Lease {
         let timing = Timing {
             lease_ms,
             ..Timing::default()
         };
         let now = "2026-02-02T00:00:00Z".parse().unwrap();
-        changed(&lease(), "uid-2", &record(), timing, now, kind).unwrap()
+        changed(&lease(), "uid-2", &record(), timing, now, why).unwrap()
     }
 
     const THEN: &str = "2026-01-01T00:00:00.000000Z";
     const NOW: &str = "2026-02-02T00:00:00.000000Z";
 
     #[rstest]
-    #[case::a_claim_counts(Kind::Claim, json!({
+    #[case::a_claim_counts(Write::Claim, json!({
         "holderIdentity": "uid-2", "leaseTransitions": 5, "leaseDurationSeconds": 6, "acquireTime": NOW, "renewTime": NOW,
     }))]
-    #[case::a_renewal_does_not(Kind::Renew, json!({
+    #[case::a_renewal_does_not(Write::Renew, json!({
         "holderIdentity": "uid-2", "leaseTransitions": 4, "leaseDurationSeconds": 6, "acquireTime": THEN, "renewTime": NOW,
     }))]
-    #[case::a_release_leaves_nobody(Kind::Release, json!({
+    #[case::a_release_leaves_nobody(Write::Release, json!({
         "holderIdentity": "", "leaseTransitions": 4, "leaseDurationSeconds": 1, "acquireTime": THEN, "renewTime": NOW,
     }))]
-    fn a_write_changes_what_it_is_for_and_nothing_of_others(#[case] kind: Kind, #[case] spec: Value) {
-        let written = written(kind, 6000);
+    fn a_write_changes_what_it_is_for_and_nothing_of_others(#[case] why: Write, #[case] spec: Value) {
+        let written = written(why, 6000);
         assert_eq!(serde_json::to_value(&written.spec).unwrap(), spec);
         let mut expected = lease().metadata;
         let text = serde_json::to_string(&record()).unwrap();
@@ -167,7 +154,7 @@ mod tests {
     #[case(0, 1)]
     #[case(u64::MAX, i32::MAX)]
     fn the_claim_is_rounded_up_to_whole_seconds(#[case] lease_ms: u64, #[case] seconds: i32) {
-        let spec = written(Kind::Renew, lease_ms).spec.unwrap();
+        let spec = written(Write::Renew, lease_ms).spec.unwrap();
         assert_eq!(spec.lease_duration_seconds, Some(seconds));
     }
 
@@ -191,7 +178,6 @@ mod tests {
         assert_eq!((view.record, view.unreadable.is_some()), (record, is_unreadable));
         assert_eq!((view.holder.as_str(), view.transitions), ("uid-1", 4));
         assert_eq!(view.duration, Some(Duration::from_secs(6)));
-        assert_eq!(view.resource_version.as_deref(), Some("7"));
     }
 
     #[test]
