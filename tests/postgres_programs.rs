@@ -16,7 +16,6 @@ use roadstead::instance::postgres::postmaster::{Postmaster, kill_all};
 use roadstead::instance::postgres::protocol::{Data, Stored};
 use roadstead::instance::postgres::sql::{Local, SqlError};
 use roadstead::instance::postgres::volume::{Volume, VolumeError};
-use rstest::rstest;
 use rustix::process::{Signal, kill_process};
 use tokio::time::{Instant, timeout};
 
@@ -173,84 +172,6 @@ async fn a_timeline_that_was_begun_elsewhere_is_not_begun_again() {
         .await;
 }
 
-/// It reads what the primary has deleted, and may hold up replay for ever.
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_reads_from_a_replica_does_not_hold_up_its_promotion() {
-    let [mut zero, mut one] = two().await;
-    zero.initialise().await;
-    let delay = ("max_standby_streaming_delay".to_owned(), "-1".to_owned());
-    one.settings.parameters.extend([delay]);
-    one.join(0).await;
-    let person = zero.connect("postgres", "postgres").await.unwrap();
-    let table = "CREATE TABLE public.read AS SELECT generate_series(1, 1000) AS n";
-    person.batch_execute(table).await.unwrap();
-    let end = zero.local.observe(&[]).await.unwrap().received;
-    one.observe_until("the table", |seen| seen.replayed >= end).await;
-    // As anybody may call themselves.
-    let reader = one.connect("orders", "postgres").await.unwrap();
-    let begin = "SET application_name = 'roadstead'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
-    reader.batch_execute(begin).await.unwrap();
-    let superuser = one.connect("postgres", "postgres").await.unwrap();
-    superuser
-        .batch_execute(begin.split_once(';').unwrap().1)
-        .await
-        .unwrap();
-    person.batch_execute("DELETE FROM public.read").await.unwrap();
-    person.batch_execute("VACUUM public.read").await.unwrap();
-    let end = zero.local.observe(&[]).await.unwrap().received;
-    one.observe_until("all of it", |seen| seen.received >= end).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let seen = one.local.observe(&[]).await.unwrap();
-    assert!(seen.replayed < end, "nobody holds it up");
-    zero.kill().await;
-    one.local.promote().await.unwrap();
-    one.observe_until("its promotion", |seen| seen.primary).await;
-    for ended in [reader, superuser] {
-        assert!(ended.batch_execute("SELECT 1").await.is_err());
-    }
-    // Nobody is ended on a primary.
-    let writer = one.connect("orders", "orders").await.unwrap();
-    one.local.end_readers().await.unwrap();
-    writer.batch_execute("SELECT 1").await.unwrap();
-}
-
-/// Without a rewind: a replica that was behind, whose primary comes back on a timeline three further.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_replica_follows_over_timelines_that_were_skipped() {
-    let [mut zero, mut one] = two().await;
-    zero.initialise().await;
-    one.join(0).await;
-    one.observe_until("streaming", |seen| seen.streaming).await;
-    // orders-0 becomes a replica of nobody, and is promoted again.
-    assert!(zero.stop().await.success());
-    roadstead::instance::postgres::programs::follow(&zero.options).unwrap();
-    zero.start().await;
-    placeholder_history(&zero.options, 1, 3).unwrap();
-    zero.local.promote().await.unwrap();
-    let primary = zero.observe_until("its promotion", |seen| seen.primary).await;
-    assert_eq!(primary.timeline, 4);
-    one.observe_until("streaming", |seen| seen.streaming && seen.timeline == 4)
-        .await;
-
-    // A replica that was killed can be rewound as well.
-    one.kill().await;
-    assert!(zero.stop().await.success());
-    roadstead::instance::postgres::programs::follow(&zero.options).unwrap();
-    zero.start().await;
-    zero.local.promote().await.unwrap();
-    zero.observe_until("its promotion", |seen| seen.primary && seen.timeline == 5)
-        .await;
-    zero.local.checkpoint().await.unwrap();
-    assert!(!stored(&one).await.clean);
-    one.programs
-        .rewind(&one.options, one.volume(), "127.0.0.2")
-        .await
-        .unwrap();
-    one.start().await;
-    one.observe_until("streaming", |seen| seen.streaming && seen.timeline == 5)
-        .await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lock_is_held_while_a_stray_backend_lives() {
     let [mut zero, _] = two().await;
@@ -343,7 +264,6 @@ async fn settings_are_reloaded_and_those_that_wait_for_a_restart_are_named() {
             .starts_with(r#"work_mem is "a lot": setting could not be applied; accepted: integer from 64"#),
         "{configuration:?}"
     );
-    assert_eq!(configuration.version, zero.programs.version);
     zero.settings.parameters.remove("work_mem");
     zero.configure(None, None);
     zero.postmaster.as_ref().unwrap().reload();
@@ -534,33 +454,59 @@ async fn a_write_that_is_refused_shows_that_postgresql_lives() {
     assert!(!status.success());
 }
 
-/// It was started again, and nobody answers it: what it has on disk and has not applied is a part of what it has.
-#[rstest]
-#[case::whom_it_follows_is_away(Some(0))]
-#[case::it_follows_nobody(None)]
+/// Without a rewind: a replica that was behind, whose primary comes back on a timeline three further.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_whose_replay_stands_still_does_not_take_that_for_its_end(#[case] upstream: Option<usize>) {
+async fn a_replica_follows_over_timelines_that_were_skipped() {
     let [mut zero, mut one] = two().await;
-    let delay = |delay: &str| ("recovery_min_apply_delay".to_owned(), delay.to_owned());
     zero.initialise().await;
-    one.settings.parameters.extend([delay("1h")]);
     one.join(0).await;
-    let person = zero.connect("postgres", "postgres").await.unwrap();
-    person.batch_execute("CREATE TABLE public.some ()").await.unwrap();
-    let end = zero.local.observe(&[]).await.unwrap().received;
-    one.observe_until("all of it", |seen| seen.received >= end).await;
-    zero.kill().await;
-    assert!(one.stop().await.success());
-    one.configure(upstream, None);
+    one.observe_until("streaming", |seen| seen.streaming).await;
+    // orders-0 becomes a replica of nobody, and is promoted again.
+    assert!(zero.stop().await.success());
+    roadstead::instance::postgres::programs::follow(&zero.options).unwrap();
+    zero.start().await;
+    placeholder_history(&zero.options, 1, 3).unwrap();
+    zero.local.promote().await.unwrap();
+    let primary = zero.observe_until("its promotion", |seen| seen.primary).await;
+    assert_eq!(primary.timeline, 4);
+    one.observe_until("streaming", |seen| seen.streaming && seen.timeline == 4)
+        .await;
+
+    // A replica that was killed can be rewound as well.
+    one.kill().await;
+    assert!(zero.stop().await.success());
+    roadstead::instance::postgres::programs::follow(&zero.options).unwrap();
+    zero.start().await;
+    zero.local.promote().await.unwrap();
+    zero.observe_until("its promotion", |seen| seen.primary && seen.timeline == 5)
+        .await;
+    zero.local.checkpoint().await.unwrap();
+    assert!(!stored(&one).await.clean);
+    one.programs
+        .rewind(&one.options, one.volume(), "127.0.0.2")
+        .await
+        .unwrap();
     one.start().await;
-    for _ in 0..30 {
-        let seen = one.local.observe(&[]).await.unwrap();
-        assert!(seen.replaying && seen.replayed < end, "{seen:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    one.settings.parameters.extend([delay("0")]);
-    assert!(one.configure(upstream, None));
-    one.postmaster.as_ref().unwrap().reload();
-    let seen = one.observe_until("its end", |seen| !seen.replaying).await;
-    assert!(seen.received >= end && seen.replayed >= end, "{seen:?}");
+    one.observe_until("streaming", |seen| seen.streaming && seen.timeline == 5)
+        .await;
+}
+
+/// Else a database whose clients use up its connections would be taken for one that hangs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_of_our_own_has_a_connection_when_clients_have_all_others() {
+    let [mut zero, _] = two().await;
+    let few = ("max_connections".to_owned(), "12".to_owned());
+    zero.settings.parameters.extend([few]);
+    zero.initialise().await;
+    let mut clients = Vec::new();
+    let refused = loop {
+        match zero.connect("orders", "orders").await {
+            Ok(client) => clients.push(client),
+            Err(error) => break error,
+        }
+        assert!(clients.len() < 12);
+    };
+    assert_eq!(refused.code().map(|code| code.code()), Some("53300"), "{refused}");
+    let beat = Canary::new(&zero.options).beat().await;
+    assert!(!matches!(beat, Beat::Silent(_)), "{beat:?}");
 }

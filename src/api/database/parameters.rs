@@ -11,7 +11,7 @@ pub use known::settings_of;
 pub(super) use known::unknown;
 
 /// Settings that only the operator makes, by what rests on them.
-pub(super) const OWNED: [&str; 86] = [
+pub(super) const OWNED: [&str; 88] = [
     // Files, and directives that read files.
     "config_file",
     "data_directory",
@@ -74,13 +74,15 @@ pub(super) const OWNED: [&str; 86] = [
     // ALTER SYSTEM would go around this list.
     "allow_alter_system",
     "allow_in_place_tablespaces",
-    // The log is read back.
+    // The log is read back, by its English words.
     "event_source",
+    "lc_messages",
     "log_destination",
     "log_directory",
     "log_file_mode",
     "log_filename",
     "log_line_prefix",
+    "log_min_messages",
     "log_rotation_age",
     "log_rotation_size",
     "log_timezone",

@@ -10,8 +10,10 @@ use futures::future::BoxFuture;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::instances::{Instances, MAX_REPORT, Order, Target};
-use crate::api::database::agent::{INSTANCE_ROLE, PORT, RESTART, Report, STATUS, SWITCHOVER, meant_for};
+use super::instances::{Instances, Order, Target};
+use crate::api::database::agent::{
+    INSTANCE_ROLE, MAX_REPORT, PORT, RESTART, Report, STATUS, SWITCHOVER, meant_for,
+};
 use crate::pki::authority::Identity;
 use crate::runtime::mutual_tls::{Answer, Client, Credentials, Limit};
 

@@ -15,8 +15,6 @@ use crate::api::database::agent::{Handover, PORT, Report, Restart};
 use crate::api::text::shorten;
 use crate::pki::authority::Identity;
 
-/// The longest answer that is read, in bytes.
-pub const MAX_REPORT: usize = 64 * 1024;
 /// How long instances have to answer; all are asked at once. A worker waits for it, and so does the end of the operator.
 const ANSWER: Duration = Duration::from_secs(2);
 /// How many instances of one database are asked: more than there may be.
@@ -31,7 +29,7 @@ const MAX_REASON: usize = 300;
 pub trait Instances: Debug + Send + Sync + 'static {
     /// What the manager at the instance's address says at `GET /status`, or in words why it is not known.
     ///
-    /// Its certificate has to be for the instance's host, from one of the authorities of `identity`, whose certificate is shown to it. At most [`MAX_REPORT`] bytes
+    /// Its certificate has to be for the instance's host, from one of the authorities of `identity`, whose certificate is shown to it. At most [`MAX_REPORT`](crate::api::database::agent::MAX_REPORT) bytes
     /// are read. It may be dropped at any time.
     fn report<'a>(
         &'a self,

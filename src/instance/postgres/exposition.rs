@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
 
 use super::server::Shown;
-use crate::api::database::agent::{Role, State};
+use crate::api::database::agent::{Report, Role, State};
 use crate::telemetry::metrics::Metrics;
 
 type Labels = Vec<(String, String)>;
@@ -95,7 +95,12 @@ pub(super) fn exposition(shown: &Shown) -> Result<String, fmt::Error> {
         "How long ago the API server last answered it.",
         report.api_ms,
     );
+    expose_standbys(&metrics, report);
+    metrics.encode()
+}
 
+/// How far each replica is behind, in the eyes of the primary.
+fn expose_standbys(metrics: &Metrics, report: &Report) {
     let (flushed, replayed) = (
         Family::<Labels, Gauge>::default(),
         Family::<Labels, Gauge>::default(),
@@ -119,7 +124,6 @@ pub(super) fn exposition(shown: &Shown) -> Result<String, fmt::Error> {
         "How much of the write-ahead log a replica has not applied yet.",
         replayed,
     );
-    metrics.encode()
 }
 
 /// 1 for the present one, 0 for the others; its name is a label as in the report.
@@ -136,7 +140,7 @@ fn one_of<T: PartialEq + Serialize>(metrics: &Metrics, name: &str, help: &str, a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::database::agent::{Lsn, Report, Standby};
+    use crate::api::database::agent::{Lsn, Standby};
 
     #[test]
     fn what_is_known_is_exposed_and_what_is_not_is_left_out() {

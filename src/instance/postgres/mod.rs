@@ -3,7 +3,7 @@
 //! | room | what |
 //! | --- | --- |
 //! | [`identity`] | who holds the Lease: one process in one pod |
-//! | [`lease`], [`pods`], [`secrets`] | what is asked of the API server |
+//! | [`lease`], [`pods`], [`secrets`] | what is asked of the API server, each time with a limit ([`bounded`]) |
 //! | [`tls`], [`server`], [`peers`] | what instances, the operator and others are answered, and what other instances are asked |
 //! | [`protocol`] | what to do next, from all that is known. Pure: no client, no clock |
 //! | [`options`] | where everything is |
@@ -22,6 +22,7 @@
 //! Who may be primary is decided by a Lease per database, which the instances pass on among themselves: failover needs no operator. A process that cannot
 //! renew it ends its PostgreSQL before anybody else may take it.
 
+pub mod bounded;
 pub mod canary;
 pub mod certificates;
 pub mod config;

@@ -9,13 +9,13 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::tls::Tls;
-use crate::api::database::agent::{FAILSAFE, Member, PORT, Plea, Report, STATUS, meant_for};
+use crate::api::database::agent::{FAILSAFE, MAX_REPORT, Member, Plea, Report, STATUS, meant_for};
 use crate::runtime::mutual_tls::{Answer, CallError, Client, Limit};
 
 /// What an instance may say of itself.
 const REPORT: Limit = Limit {
     time: Duration::from_secs(1),
-    size: 64 << 10,
+    size: MAX_REPORT,
 };
 /// A holder that has lost the API server has little time left.
 const PLEA: Limit = Limit {
@@ -59,11 +59,6 @@ pub struct Peers {
 
 impl Peers {
     /// Asks with what this instance shows at the moment.
-    pub fn new(tls: Tls) -> Self {
-        Self::on_port(tls, PORT)
-    }
-
-    /// Asks instances that listen on another port than theirs.
     pub fn on_port(tls: Tls, port: u16) -> Self {
         Self { tls, port }
     }

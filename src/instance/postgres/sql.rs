@@ -24,7 +24,7 @@ const CHECKPOINT: Duration = Duration::from_secs(10 * 60);
 
 /// One row on itself. A replica asks for more, and then has received something by its own account, only once it has applied all that it had; one that follows
 /// nobody, or cannot reach it, waits then and looks again, which is told by what it waits for. One that applies nothing for a while may be held up by a query, or by its
-/// disk. This is asked before how far it is, since what it applies in between is known then, too. Its timeline is that of what it receives, or the latest of which it
+/// disk. This, and whether it has a process that receives, is asked before how far it is: what it applies, or receives, in between is known then, too. Its timeline is that of what it receives, or the latest of which it
 /// has ever received a segment: the control file may lag behind that, and who is on a later timeline has more than who is not.
 const SELF: &str = "SELECT r, \
     (SELECT system_identifier FROM pg_control_system()), \
@@ -39,18 +39,17 @@ const SELF: &str = "SELECT r, \
     current_setting('synchronous_standby_names'), \
     (SELECT timeline_id FROM pg_control_checkpoint()), \
     (SELECT redo_lsn FROM pg_control_checkpoint()), \
-    replaying \
-    FROM (SELECT r, r AND pg_last_wal_receive_lsn() IS NULL AND NOT EXISTS (SELECT FROM pg_stat_activity \
+    replaying, receiving \
+    FROM (SELECT r, EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'walreceiver') AS receiving, r AND pg_last_wal_receive_lsn() IS NULL AND NOT EXISTS (SELECT FROM pg_stat_activity \
             WHERE backend_type = 'startup' AND wait_event IN ('RecoveryRetrieveRetryInterval', 'RecoveryWalStream')) AS replaying \
         FROM pg_is_in_recovery() AS r OFFSET 0) AS before";
 /// A row for each that streams from it.
 const STANDBYS: &str = "SELECT application_name, state, sync_state <> 'async', flush_lsn, replay_lsn \
     FROM pg_stat_replication ORDER BY application_name, pid LIMIT 100";
-/// Its version, and a row for each setting that waits for a restart, and for each that it refuses. Of one that takes effect only after a restart it says
+/// A row for each setting that waits for a restart, and for each that it refuses. Of one that takes effect only after a restart it says
 /// both in the same words, and says nothing more before that restart. What it would take comes from what it knows of its settings: its own words of that go
 /// to its log.
-const CONFIGURATION: &str = "SELECT current_setting('server_version'); \
-    SELECT name, setting FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
+const CONFIGURATION: &str = "SELECT name, setting FROM pg_settings WHERE pending_restart ORDER BY name LIMIT 100; \
     SELECT DISTINCT coalesce(f.name, f.sourcefile), f.error, f.setting, s.vartype, s.min_val, s.max_val, s.unit, array_to_string(s.enumvals, ', ') \
         FROM pg_file_settings f LEFT JOIN pg_settings s USING (name) \
         WHERE f.error IS NOT NULL AND (s.context IS DISTINCT FROM 'postmaster' OR NOT s.pending_restart) ORDER BY 1 LIMIT 20";
@@ -66,8 +65,6 @@ const END_READERS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_
 /// How PostgreSQL goes by its configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// The version of PostgreSQL, such as `17.6`.
-    pub version: String,
     /// The settings that take effect only after a restart, with what they are until then, in PostgreSQL's own unit.
     pub pending_restart: BTreeMap<String, String>,
     /// What it refuses, and why.
@@ -222,6 +219,7 @@ fn running(answers: &[Rows], members: &[Member]) -> Option<Running> {
         checkpoint: text(8)?.parse().ok()?,
         redo: lsn(text(9)).unwrap_or_default(),
         replaying: replica && text(10)? == "t",
+        receiving: replica && text(11)? == "t",
     })
 }
 
@@ -241,14 +239,11 @@ fn lsn(text: Option<&str>) -> Option<Lsn> {
 }
 
 fn configuration(answers: &[Rows]) -> Option<Configuration> {
-    let [version, pending, refused] = answers else {
+    let [pending, refused] = answers else {
         return None;
     };
     let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten();
-    let version = text(version.first()?, 0)?;
     Some(Configuration {
-        // `17.6 (Debian 17.6-1.pgdg13+1)`.
-        version: version.split(' ').next().unwrap_or_default().to_owned(),
         refused: refused.iter().map(|row| refusal(row)).collect(),
         pending_restart: pending
             .iter()
@@ -339,9 +334,10 @@ mod tests {
             "2",
             "-",
             "t",
+            "t",
         ]);
         let running = running(&[vec![own], vec![]], &members()).unwrap();
-        assert!(running.replaying);
+        assert!(running.replaying && running.receiving);
         assert_eq!(running.upstream.as_deref(), Some("orders-0"));
         assert!(running.streaming && !running.primary);
         assert_eq!(
@@ -369,19 +365,17 @@ mod tests {
         #[case] refused: &[&str],
         #[case] told: &str,
     ) {
-        let answers = [vec![row(&["17.6"])], vec![], vec![row(refused)]];
+        let answers = [vec![], vec![row(refused)]];
         assert_eq!(configuration(&answers).unwrap().refused, [told]);
     }
 
     #[test]
     fn what_is_not_taken_is_told_with_its_reason() {
         let answers = [
-            vec![row(&["17.6 (Debian 17.6-1.pgdg13+1)"])],
             vec![row(&["max_connections", "100"])],
             vec![row(&["work_mem", "setting could not be applied"])],
         ];
         let configuration = configuration(&answers).unwrap();
-        assert_eq!(configuration.version, "17.6");
         let pending = [("max_connections".to_owned(), "100".to_owned())];
         assert_eq!(configuration.pending_restart, pending.into());
         assert_eq!(configuration.refused, ["work_mem: setting could not be applied"]);

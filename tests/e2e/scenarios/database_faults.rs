@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use roadstead::api::database::agent::Lsn;
+use serde_json::{Value, json};
 
 use crate::database::{Database, INSTANCES, Observed, REJOINED, REPLACED, SERVING};
 use crate::disk::{self, Disks};
@@ -14,7 +15,7 @@ use crate::harm::{Mended, refuses_writes, tell};
 use crate::instance::Instance;
 use crate::objects::condition;
 use crate::olm;
-use crate::outcome::{Outcome, ensure};
+use crate::outcome::{Failure, Outcome, ensure};
 use crate::wait::{Seen, until};
 use crate::world::World;
 
@@ -30,6 +31,8 @@ const FULL: Duration = Duration::from_secs(20);
 const ALONE: Duration = Duration::from_secs(7);
 /// What a standby had confirmed before is acknowledged within this time.
 const ANSWERED: Duration = Duration::from_millis(500);
+/// A pod is replaced once it is a minute old, if its container is held back then.
+const HELD_BACK: Duration = Duration::from_secs(120);
 /// `spec.maximumLagOnFailover`, unless it says otherwise.
 const MAXIMUM_LAG: u64 = 1 << 20;
 
@@ -43,6 +46,45 @@ pub async fn a_replica_whose_data_is_damaged_is_copied_anew(world: Arc<World>) -
 
 pub async fn a_replica_whose_volume_is_deleted_is_copied_anew(world: Arc<World>) -> Outcome {
     repeated(&world, "volume", Fault::Replica(Ill::DeleteVolume)).await
+}
+
+/// The kubelet waits twice as long each time before it starts the container again, up to five minutes: the operator ends that.
+pub async fn a_container_that_is_killed_again_and_again_gets_another_pod(world: Arc<World>) -> Outcome {
+    olm::installed(&world, "0.3.0").await?;
+    let database = with_no_hand(&world, "held-back", json!({})).await?;
+    database.all_stream().await?;
+    let mut observed = database.observed().await?;
+    let before = a_replica(&database).await?;
+    let begun = Instant::now();
+    until(
+        "another pod in the place of the one that is held back",
+        HELD_BACK,
+        || async {
+            let all = database.instances().await?;
+            let now = all.into_iter().find(|it| it.name == before.name);
+            let Some(now) = now else {
+                return Ok(Seen::NotYet(format!("{} is gone", before.name)));
+            };
+            if now.uid == before.uid {
+                // Nothing is there to be killed while it is held back.
+                let killed = now.kill_container();
+                return Ok(Seen::NotYet(format!("{} restarts, {killed:?}", now.restarts)));
+            }
+            Ok(Seen::There(()))
+        },
+    )
+    .await?;
+    let replaced = begun.elapsed();
+    database.all_stream().await?;
+    world.note(format!(
+        "{} has another pod after {:.1} s, and all streamed {:.1} s later",
+        before.name,
+        replaced.as_secs_f64(),
+        (begun.elapsed() - replaced).as_secs_f64()
+    ));
+    observed.nothing_is_lost().await?;
+    database.ready(SERVING).await?;
+    observed.finish().await
 }
 
 /// What is wrong, and what a person can do about it, stands in the status; and that helps. Meanwhile no drain of a node takes a second instance.
@@ -195,7 +237,7 @@ pub async fn a_primary_whose_disk_hangs_is_replaced_and_comes_back(world: Arc<Wo
 /// In an order that the seed decides, one after the other.
 pub async fn random_faults_in_a_row_cost_no_write_and_all_comes_back(world: Arc<World>) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
-    let database = Database::serving(&world, "faults", json!({})).await?;
+    let database = with_no_hand(&world, "faults", json!({})).await?;
     database.all_stream().await?;
     let mut observed = database.observed().await?;
     let (seed, count) = (world.settings.seed, world.settings.faults);
@@ -217,28 +259,26 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
     world: Arc<World>,
 ) -> Outcome {
     olm::installed(&world, "0.3.0").await?;
-    let database = Database::serving(&world, "asynchronous", json!({"synchronous": "off"})).await?;
+    let database = with_no_hand(&world, "asynchronous", json!({"synchronous": "off"})).await?;
     database.all_stream().await?;
     let mut observed = database.observed().await?;
-    let (seed, count) = (world.settings.seed, world.settings.faults.div_ceil(2));
-    world.note(format!(
-        "the same again: E2E_SEED={seed} E2E_FAULTS={}",
-        world.settings.faults
-    ));
+    let (seed, count) = (world.settings.seed, world.settings.faults);
+    world.note(format!("the same again: E2E_SEED={seed} E2E_FAULTS={count}"));
     let bytes = bytes_of_a_write(&observed).await?;
     let mut each = Vec::new();
     let mut lost = BTreeMap::new();
-    // Twice as many, since only those are of interest that befall the primary
-    let faults = sequence(seed, count * 4);
-    let faults = faults
-        .into_iter()
-        .filter(|it| matches!(it, Fault::Primary(_) | Fault::PrimaryAndReplica | Fault::AllPods));
-    for fault in faults.take(count) {
+    for fault in sequence(seed, count) {
         each.push(fault.done_to(&observed).await?);
         let writes = observed.lost_since().await?.len() as u64;
         ensure!(
             writes * bytes <= MAXIMUM_LAG,
             "{fault:?} lost {writes} acknowledged writes of some {bytes} bytes each"
+        );
+        let told = database.get().await?.data.pointer("/status/lastLoss").cloned();
+        let told_bytes = told.as_ref().map(length).transpose()?.unwrap_or_default();
+        ensure!(
+            told_bytes <= MAXIMUM_LAG,
+            "{fault:?}: the status tells of the loss of {told_bytes} bytes: {told:?}"
         );
         if writes > 0 {
             *lost.entry(format!("{fault:?}")).or_insert(0) += writes;
@@ -256,6 +296,19 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
         "writes",
     );
     observed.finish().await
+}
+
+/// How much of the write-ahead log the status says was lost at least, in bytes.
+fn length(loss: &Value) -> Outcome<u64> {
+    if loss["to"].is_null() {
+        return Ok(0);
+    }
+    let position = |field: &str| {
+        let text = loss[field].as_str().unwrap_or_default();
+        let position: Result<Lsn, _> = text.parse();
+        position.map_err(|error| Failure::new(format!("{field} of {loss} is no position: {error}")))
+    };
+    Ok(position("to")?.ahead_of(position("from")?))
 }
 
 /// An acknowledged commit is on both, so nobody acknowledges one while there is one alone; and nobody but the primary may go on.
@@ -336,6 +389,14 @@ async fn acknowledged_alone(observed: &Observed, primary: &Instance) -> Outcome<
         );
         tokio::time::sleep(ANSWERED / 2).await;
     }
+}
+
+/// A database that has to come back by itself each time, whatever befell it before.
+async fn with_no_hand(world: &Arc<World>, scenario: &str, spec: Value) -> Outcome<Database> {
+    Ok(Database {
+        with_no_hand: true,
+        ..Database::serving(world, scenario, spec).await?
+    })
 }
 
 /// The same a few times, with writers at work.

@@ -24,6 +24,8 @@ pub use record::{Quorum, Record};
 pub const PORT: u16 = 8008;
 /// The port of PostgreSQL.
 pub const POSTGRES_PORT: u16 = 5432;
+/// The longest [`Report`], in bytes: whoever asks reads no more.
+pub const MAX_REPORT: usize = 64 << 10;
 /// The file of [`Settings`] in the mounted ConfigMap.
 pub const SETTINGS: &str = "instance.json";
 
@@ -270,6 +272,8 @@ pub struct Report {
     pub replayed: Option<Lsn>,
     /// Whether it is a replica that the primary sends to.
     pub streaming: bool,
+    /// Whether it has a process that receives, or is about to: then it may have more than it says by now.
+    pub receiving: bool,
     /// Those that stream from it.
     pub standbys: Vec<Standby>,
     /// How long ago a write of its own was committed, in milliseconds; a primary's alone.
@@ -284,7 +288,7 @@ pub struct Report {
     pub settings: Option<String>,
     /// PostgreSQL's settings that take effect only after a restart.
     pub pending_restart: Vec<String>,
-    /// Why settings were not taken, if they were not.
+    /// Why settings were not taken, if they were not: of each that PostgreSQL refuses at most [`MAX_UNMADE_TEXT`] bytes, of [`MAX_UNMADE`] at most.
     pub refused: Option<String>,
     /// Why the certificate that the author names for PostgreSQL is not shown, and what is instead, if there is to be one.
     pub certificate: Option<String>,

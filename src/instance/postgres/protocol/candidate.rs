@@ -123,18 +123,7 @@ impl Protocol {
         if first != Some(situation.me) {
             return Command::Wait(format!("{} to make the first data", first.unwrap_or_default()));
         }
-        let quorum = first_quorum(&[], situation);
-        self.claim(
-            situation,
-            Record {
-                primary: situation.me.to_owned(),
-                timeline: 1,
-                members: [situation.me.to_owned()].into(),
-                asynchronous: quorum.is_none(),
-                quorums: quorum.into_iter().collect(),
-                ..Record::default()
-            },
-        )
+        self.claim(situation, first_record(1, None, &[], situation))
     }
 
     /// There is data of an earlier Database, or of one whose Lease was deleted. Whoever was its primary goes on; and where that cannot be seen, whoever has
@@ -163,19 +152,9 @@ impl Protocol {
             return Command::Wait(format!("{name}, whose data goes further, to take the Lease"));
         }
         let present: Vec<&str> = theirs.iter().map(|(.., Reverse(name))| *name).collect();
-        let quorum = first_quorum(&present, situation);
-        self.claim(
-            situation,
-            Record {
-                primary: situation.me.to_owned(),
-                system_identifier: Some(stored.system_identifier.clone()),
-                timeline: timeline + u32::from(!led),
-                members: [situation.me.to_owned()].into(),
-                asynchronous: quorum.is_none(),
-                quorums: quorum.into_iter().collect(),
-                ..Record::default()
-            },
-        )
+        let identifier = Some(stored.system_identifier.clone());
+        let record = first_record(timeline + u32::from(!led), identifier, &present, situation);
+        self.claim(situation, record)
     }
 
     /// Somebody held it, and does not any more.
@@ -199,7 +178,10 @@ impl Protocol {
             return self.go_on(record, situation);
         }
         let named = record.handover.as_deref() == Some(situation.me) && waited < HANDOVER;
-        self.compete(record, named, situation)
+        if !mine && !seen.holder.is_empty() && !seen.ended {
+            return self.take_from_silent(record, situation);
+        }
+        self.compete(record, named, false, situation)
     }
 
     /// It was this very instance. Its data has whatever was acknowledged.
@@ -221,9 +203,7 @@ impl Protocol {
                 },
             ),
             (Server::Stopped, Data::Unreadable(why)) => Command::Fail(why.clone()),
-            (Server::Stopped, _) if record.system_identifier.is_none() => {
-                self.claim(situation, record.clone())
-            }
+            (Server::Stopped, _) if is_new(record, situation) => self.claim(situation, record.clone()),
             (Server::Stopped, _) => Command::Wait(
                 "another instance to take over: the data of the last primary is gone".to_owned(),
             ),
@@ -231,8 +211,29 @@ impl Protocol {
         }
     }
 
+    /// The holder fell silent, and nobody knows that it has ended: its PostgreSQL may send on, and tell clients that what it sends is safe. So nobody counts
+    /// who still receives from it, and it is left only once the API server has said since then that the Lease is free.
+    fn take_from_silent(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
+        if let Server::Running(running) = situation.server
+            && !running.primary
+            && record.may_lead(situation.me)
+        {
+            let is_confirmed = self.free.is_some_and(|free| situation.api >= Some(free));
+            if running.upstream.is_some() && is_confirmed {
+                return Command::Follow(None);
+            }
+            if running.upstream.is_some() || running.receiving {
+                return Command::Wait(format!(
+                    "what {}, which fell silent, still sends to end",
+                    record.primary
+                ));
+            }
+        }
+        self.compete(record, false, true, situation)
+    }
+
     /// Whoever has the most takes it, once it is certain that this is everything.
-    fn compete(&mut self, record: &Record, named: bool, situation: &Situation<'_>) -> Command {
+    fn compete(&mut self, record: &Record, named: bool, silent: bool, situation: &Situation<'_>) -> Command {
         let running = match situation.server {
             Server::Running(running) if !running.primary => running,
             _ => return self.idle(record, situation, no_use(record, situation)),
@@ -257,7 +258,7 @@ impl Protocol {
         if running.replaying {
             return Command::Wait("PostgreSQL to apply what it has".to_owned());
         }
-        let able = self.able(record, situation);
+        let able = self.able(record, silent, situation);
         let present: BTreeSet<&str> = able.keys().copied().chain([situation.me]).collect();
         if let Some(reason) = shortfall(record, running, &present, named, situation) {
             return Command::Wait(reason);
@@ -278,8 +279,9 @@ impl Protocol {
         self.claim(situation, succession(record, running, &others, situation))
     }
 
-    /// The others that could take it, and how far they are: only what was so since the Lease is free, as before they may have received more.
-    fn able<'a>(&self, record: &Record, situation: &Situation<'a>) -> BTreeMap<&'a str, Reach> {
+    /// The others that could take it, and how far they are: only what was so since the Lease is free, and, where its holder fell `silent`, since they left it, as
+    /// they may have received more until then.
+    fn able<'a>(&self, record: &Record, silent: bool, situation: &Situation<'a>) -> BTreeMap<&'a str, Reach> {
         let since = self.free.unwrap_or(situation.now);
         let peers = situation.peers.iter().filter(|(name, peer)| {
             let report = &peer.report;
@@ -289,6 +291,7 @@ impl Protocol {
                 && record.may_lead(name)
                 && report.system_identifier == record.system_identifier
                 && report.role != Role::Primary
+                && !(silent && report.receiving)
         });
         peers
             .filter_map(|(name, peer)| Some((name.as_str(), (peer.report.timeline?, peer.report.received?))))
@@ -307,6 +310,30 @@ impl Protocol {
             }
             _ => Command::Wait(wait),
         }
+    }
+}
+
+/// Whether nobody knows of any data of this database, so that it may be made.
+pub(super) fn is_new(record: &Record, situation: &Situation<'_>) -> bool {
+    record.system_identifier.is_none() && situation.settings.system_identifier.is_none()
+}
+
+/// What the Lease says once the first primary has it. `present` are the replicas that are there.
+fn first_record(
+    timeline: u32,
+    system_identifier: Option<String>,
+    present: &[&str],
+    situation: &Situation<'_>,
+) -> Record {
+    let quorum = first_quorum(present, situation);
+    Record {
+        primary: situation.me.to_owned(),
+        system_identifier,
+        timeline,
+        members: [situation.me.to_owned()].into(),
+        asynchronous: quorum.is_none(),
+        quorums: quorum.into_iter().collect(),
+        ..Record::default()
     }
 }
 

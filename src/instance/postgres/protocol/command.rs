@@ -25,6 +25,8 @@ pub enum Work {
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
+    /// Nothing: all is as it should be.
+    Idle,
     /// Nothing, until something is new. For people: what is being waited for.
     Wait(String),
     /// Nothing, and a person is needed: why.

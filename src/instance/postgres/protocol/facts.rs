@@ -83,6 +83,8 @@ pub struct Running {
     pub upstream: Option<String>,
     /// Whether it receives from there.
     pub streaming: bool,
+    /// Whether it has a process that receives, or is about to: then it may have more by the time this is read.
+    pub receiving: bool,
     /// Who streams from it.
     pub standbys: Vec<Standby>,
     /// What commits wait for; none if they do not wait.

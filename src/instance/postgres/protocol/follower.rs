@@ -151,7 +151,7 @@ impl Protocol {
             return Command::Reach(primary.to_owned());
         }
         if running.streaming {
-            Command::Wait("nothing: it streams".to_owned())
+            Command::Idle
         } else {
             Command::Wait(format!("the primary {primary} to send"))
         }

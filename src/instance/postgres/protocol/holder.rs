@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::candidate::{HANDOVER, PATIENCE};
+use super::candidate::{HANDOVER, PATIENCE, is_new};
 use super::{
     Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
     is_fresh,
@@ -12,6 +12,8 @@ use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous}
 
 /// A primary that commits nothing for so long hangs: it is killed, and another takes over.
 pub const HUNG: Duration = Duration::from_secs(10);
+/// One that commits and answers nothing else for so long is of no use: nobody knows who streams from it, and how far it is.
+const SPEECHLESS: Duration = Duration::from_secs(60);
 /// What is stopped in order, or cannot be killed since its disk hangs, has so much longer.
 const STOP: Duration = Duration::from_secs(20);
 /// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.
@@ -109,7 +111,7 @@ impl Protocol {
         match situation.data {
             Data::Present(stored) if !stored.standby => Command::Lead(begins_with(&record, situation)),
             Data::Present(_) => Command::Follow(None),
-            Data::Empty | Data::Broken(_) if record.system_identifier.is_none() => Command::Initialise,
+            Data::Empty | Data::Broken(_) if is_new(&record, situation) => Command::Initialise,
             Data::Empty | Data::Broken(_) | Data::Unreadable(_) => self.give_back(record, situation),
         }
     }
@@ -138,7 +140,7 @@ impl Protocol {
         if let Some(wanted) = self.due(record, running, situation) {
             return Command::Synchronise(wanted);
         }
-        Command::Wait("nothing: it is the primary".to_owned())
+        Command::Idle
     }
 
     /// Stops in order if somebody asked for it.
@@ -224,8 +226,10 @@ impl Protocol {
             Some(Work::Stopping) => HUNG + STOP,
             _ => HUNG,
         };
-        let hung = self.lasted(Passing::Silent, now) > patience
-            || (situation.work.is_none() && sign.is_some_and(|sign| now.saturating_sub(sign) > HUNG));
+        let is_alive = sign.is_some_and(|sign| now.saturating_sub(sign) <= HUNG);
+        let silent = self.lasted(Passing::Silent, now);
+        let hung = silent > patience && (!is_alive || silent > SPEECHLESS)
+            || situation.work.is_none() && sign.is_some() && !is_alive;
         if hung {
             self.let_others(situation);
         }

@@ -57,7 +57,7 @@ pub struct Situation<'a> {
     pub settings: &'a Settings,
     /// The Lease as it was last seen; none if it never was.
     pub lease: Option<&'a Seen>,
-    /// When the API server last answered anything.
+    /// When the API server last answered without complaint.
     pub api: Option<Moment>,
     /// What is on the volume. It counts while PostgreSQL is stopped.
     pub data: &'a Data,
@@ -356,8 +356,11 @@ impl Protocol {
 
     /// Which role the instance has, for whoever looks for one in that role.
     pub fn role(&self, situation: &Situation<'_>) -> Role {
-        let Server::Running(running) = situation.server else {
-            return Role::None;
+        let running = match situation.server {
+            Server::Running(running) => running,
+            // It may have too much to do to answer, and takes writes all the same: whether it does its own writes show.
+            Server::Silent if self.leading.is_some() && self.leads(situation.now) => return Role::Primary,
+            _ => return Role::None,
         };
         let led_by = situation
             .lease
@@ -433,7 +436,7 @@ impl Protocol {
         };
     }
 
-    /// Whether a replica receives what the primary writes, or there is none. One that has parted from it is sent again and again, every few seconds, what both have of the
+    /// Whether a replica receives what the primary writes, or there is none, or it is told to follow nobody. One that has parted from it is sent again and again, every few seconds, what both have of the
     /// timeline before, and streams for a moment each time.
     fn is_attached(&self, situation: &Situation<'_>) -> bool {
         let (Server::Running(running), Some(primary)) = (situation.server, self.primary_of(situation)) else {
@@ -443,7 +446,7 @@ impl Protocol {
             .report
             .timeline
             .is_none_or(|timeline| running.timeline >= timeline);
-        running.primary || running.streaming && is_on_its_timeline
+        running.primary || running.upstream.is_none() || running.streaming && is_on_its_timeline
     }
 
     /// For how long a replica has received and replayed nothing: it receives only once it has replayed what it has.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::certificates;
 use super::super::floors::Floors;
-use super::super::lease::{Kind, Written, view};
+use super::super::lease::{Written, view};
 use super::super::protocol::{Command, Data, How, Pleading, Server, Work, Write};
 use super::super::server::Request;
 use super::super::volume::Volume;
@@ -85,6 +85,8 @@ impl Supervisor {
 
     fn worked(&mut self, done: Done) {
         match done {
+            Done::Rested => {}
+            Done::Looked(data) => self.inspected(data),
             Done::Stopped(data) => {
                 self.process.killing = false;
                 if let Some((words, answered)) = self.process.last.take() {
@@ -170,7 +172,7 @@ impl Supervisor {
         }
         self.look = None;
         let tools = self.tools.clone();
-        let again = async move { Done::Stopped(tools.inspect().await) };
+        let again = async move { Done::Looked(tools.inspect().await) };
         self.work = Some((Work::Other, again.boxed()));
     }
 
@@ -206,7 +208,7 @@ impl Supervisor {
             self.said = command.clone();
         }
         match command {
-            Command::Wait(_) | Command::Fail(_) => {}
+            Command::Idle | Command::Wait(_) | Command::Fail(_) => {}
             Command::Write(why, record) => self.write(why, record),
             Command::Plead(pleading) => self.plead(pleading),
             Command::Initialise => self.make(Work::Initialising, None),
@@ -254,17 +256,12 @@ impl Supervisor {
         }
         let (lease, holder) = (self.lease.clone(), self.identity.to_string());
         let timing = self.mounted.settings.timing;
-        let kind = match why {
-            Write::Claim => Kind::Claim,
-            Write::Renew => Kind::Renew,
-            Write::Release => Kind::Release,
-        };
         let sent = Instant::now();
         let write = async move {
             let outcome = lease
-                .write(&seen, &holder, &record, timing, Timestamp::now(), kind)
+                .write(&seen, &holder, &record, timing, Timestamp::now(), why)
                 .await;
-            if outcome.is_err() && kind != Kind::Renew {
+            if outcome.is_err() && why != Write::Renew {
                 // Whether it took effect shows in what is read next.
                 sleep(PAUSE).await;
             }
@@ -319,6 +316,7 @@ impl Supervisor {
             Ok(mounted) if mounted != self.mounted => {
                 tracing::info!(settings = mounted.hash, "other settings");
                 self.senses.members.send_replace(mounted.settings.members.clone());
+                self.pace.keep(mounted.settings.timing);
                 self.mounted = mounted;
                 self.refused = None;
                 self.configure();
@@ -414,6 +412,7 @@ fn is_removed(words: &str) -> bool {
 /// For people.
 fn told(command: &Command) -> String {
     match command {
+        Command::Idle => "all is as it should be".to_owned(),
         Command::Wait(what) => format!("waiting for {what}"),
         Command::Fail(why) => format!("cannot go on: {why}"),
         Command::Write(why, record) => format!("{why:?} the Lease: {record:?}"),

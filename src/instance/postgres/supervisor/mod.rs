@@ -8,6 +8,7 @@ mod content;
 mod freshness;
 mod furnish;
 mod owner;
+mod pace;
 mod pause;
 mod run;
 mod senses;
@@ -37,6 +38,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use self::attempts::Attempts;
 use self::freshness::Freshness;
 use self::furnish::Furnishing;
+use self::pace::Pace;
 use self::pause::Standstill;
 use self::run::{Configured, Process};
 use self::senses::Senses;
@@ -89,12 +91,15 @@ pub enum InstanceError {
     /// There is no way to the API server.
     #[error("cannot reach the cluster: {0}")]
     Cluster(String),
-    /// The system has no random numbers, or no signals.
+    /// The system gives no thread for the watchdog.
     #[error(transparent)]
     System(#[from] io::Error),
     /// The system has no random numbers.
     #[error(transparent)]
     NoRandom(#[from] NoRandom),
+    /// What runs as long as the instance does has ended, which is a defect: nothing that it saw or did would be seen or done any more.
+    #[error("a task of the instance manager has ended{0}")]
+    TaskEnded(String),
 }
 
 /// Runs an instance until it is asked to stop, which is when `stop` is done.
@@ -128,7 +133,11 @@ pub async fn run(
     tasks.spawn(async move {
         server::serve(listener, &desk, show, ask, std::future::pending()).await;
     });
-    tasks.spawn(reap_orphans());
+    tasks.spawn(async {
+        reap_orphans().await;
+        // It has nothing to do where this is not the first process.
+        std::future::pending().await
+    });
     let pods = PodClient::new(client.clone(), &options.namespace, OWN_POD);
     let own = (options.name.clone(), options.uid.clone());
     let stop = async move {
@@ -150,8 +159,21 @@ pub async fn run(
         (shown, requests),
         &mut tasks,
     );
-    supervisor.live(stop).await;
-    Ok(())
+    until_one_ends(supervisor.live(stop), &mut tasks).await
+}
+
+/// Lives until that is over, or one of the tasks that should never end does.
+async fn until_one_ends(
+    life: impl Future<Output = ()>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), InstanceError> {
+    tokio::select! {
+        () = life => Ok(()),
+        Some(ended) = tasks.join_next() => {
+            let why = ended.err().map(|error| format!(": {error}"));
+            Err(InstanceError::TaskEnded(why.unwrap_or_default()))
+        }
+    }
 }
 
 /// Whether the kubelet will kill this container soon: its pod is gone, or is to be in no time.
@@ -223,6 +245,10 @@ async fn prerequisites(options: &Options) -> Result<(Mounted, Tools), String> {
 
 /// How a piece of work ended.
 enum Done {
+    /// Nothing was done for a moment.
+    Rested,
+    /// What is on the volume.
+    Looked(Result<Data, WorkError>),
     /// PostgreSQL has ended, whatever it was; and what is on the volume then.
     Stopped(Result<Data, WorkError>),
     /// What a stop in order begins with.
@@ -267,6 +293,8 @@ struct Supervisor {
     copied: Copied,
     protocol: Protocol,
     lease: LeaseClient,
+    /// By what the requests to the API server go.
+    pace: Pace,
     seen: watch::Receiver<lease::Seen>,
     /// The Lease by which the protocol was last asked.
     judged: Option<Lease>,
@@ -322,14 +350,14 @@ impl Supervisor {
             members,
             ..
         } = &mounted.settings;
-        let limit = timing.renew_deadline() / 2;
-        let lease = LeaseClient::new(client.clone(), &options.namespace, database, limit);
-        let follow = lease.clone().follow(timing.retry());
+        let pace = Pace::of(*timing);
+        let lease = LeaseClient::new(client.clone(), &options.namespace, database, pace.limit());
+        let follow = lease.clone().follow(pace.retry());
         tasks.spawn(async move {
             follow.await;
         });
         let content = content::begin(&options, client.clone(), tasks);
-        let pods = PodClient::new(client, &options.namespace, limit);
+        let pods = PodClient::new(client, &options.namespace, pace.limit());
         let peers = Peers::on_port(tls, options.control_port);
         let holders = tools.volume.holders_of_lock();
         let senses = Senses::begin(&options, members.clone(), (peers.clone(), pods, holders), tasks);
@@ -365,6 +393,7 @@ impl Supervisor {
             identity,
             mounted,
             lease,
+            pace,
             peers,
             senses,
             requests,

@@ -119,8 +119,7 @@ impl Supervisor {
 
     /// What could not be begun is not tried again at once.
     pub(super) fn pause(&mut self) {
-        let data = self.data.clone();
-        let pause = sleep(PAUSE).map(|()| Done::Stopped(Ok(data)));
+        let pause = sleep(PAUSE).map(|()| Done::Rested);
         self.work = Some((Work::Other, pause.boxed()));
     }
 

@@ -8,12 +8,13 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
+use super::super::bounded::RequestError;
 use super::super::canary::{Beat, Canary};
 use super::super::effort::Effort;
 use super::super::identity::Identity;
 use super::super::options::Options;
 use super::super::peers::Peers;
-use super::super::pods::{PodClient, PodError, ended};
+use super::super::pods::{PodClient, ended};
 use super::super::protocol::Running;
 use super::super::sql::{Configuration, Local, SqlError};
 use super::super::volume::Holders;
@@ -398,7 +399,7 @@ pub(super) async fn label(options: Options, pods: PodClient, mut wanted: watch::
 }
 
 /// Whether a pod is labelled as it should be.
-fn is_done<T>(name: &str, labelled: Result<T, PodError>) -> bool {
+fn is_done<T>(name: &str, labelled: Result<T, RequestError>) -> bool {
     if let Err(error) = &labelled {
         tracing::warn!(pod = name, %error, "cannot label the pod");
     }

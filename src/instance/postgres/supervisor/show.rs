@@ -12,7 +12,8 @@ use super::super::server::{Shown, milliseconds};
 use super::super::sql::Configuration;
 use super::senses::{Labels, READ};
 use super::{Supervisor, report_of};
-use crate::api::database::agent::{Contents, Report, Role, State};
+use crate::api::database::agent::{Contents, MAX_UNMADE_TEXT, Report, Role, State};
+use crate::api::text::shorten;
 use crate::instance::postgres::identity::Identity;
 
 /// A primary is ready while a write of its own was answered so long ago at most, be it before it was started again in place.
@@ -137,7 +138,7 @@ impl Supervisor {
                 report.checkpoint = Some(running.checkpoint);
                 (report.received, report.replayed) = (Some(running.received), Some(running.replayed));
                 report.end = report.received;
-                report.streaming = running.streaming;
+                (report.streaming, report.receiving) = (running.streaming, running.receiving);
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
             }
@@ -200,7 +201,8 @@ impl Supervisor {
         let mut values = pending.iter();
         report.lowered = report.led && values.any(|(name, value)| is_lowered(name, value, parameters));
         if report.refused.is_none() && !refused.is_empty() {
-            report.refused = Some(refused.join("; "));
+            let each: Vec<String> = refused.iter().map(|why| shorten(why, MAX_UNMADE_TEXT)).collect();
+            report.refused = Some(each.join("; "));
         }
     }
 

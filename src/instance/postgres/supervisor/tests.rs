@@ -288,6 +288,20 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
         ..Beats::default()
     });
     assert_eq!(supervisor.canary(), alive);
+    // It commits and answers nothing else: that is the primary as it was.
+    let turn =
+        |supervisor: &mut Supervisor| drop(supervisor.with(|protocol, situation| protocol.step(situation)));
+    turn(supervisor);
+    let silent = Instant::now().checked_sub(SILENT + Duration::from_secs(1));
+    observe.send_modify(|observed| {
+        let running = observed.running.take().map(|(running, _)| running);
+        observed.running = running.zip(silent);
+    });
+    turn(supervisor);
+    supervisor.tell();
+    assert_eq!(supervisor.canary(), alive);
+    assert_eq!(supervisor.shown.borrow().report.role, Role::Primary);
+    answers(supervisor);
     // It starts again in place, and clients need not be led elsewhere and back.
     let labelled = |supervisor: &mut Supervisor| {
         supervisor.tell();
@@ -315,6 +329,22 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
         "the Lease is not its own any more"
     );
     assert!(supervisor.shown.borrow().ready.is_err());
+}
+
+/// What it saw or did would not be seen or done any more, and nobody would know.
+#[tokio::test]
+async fn an_instance_does_not_outlive_a_task_of_its_own() {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async { panic!("a defect") });
+    let life = until_one_ends(std::future::pending(), &mut tasks);
+    let ended = timeout(Duration::from_secs(5), life).await.unwrap();
+    let why = ended.unwrap_err().to_string();
+    assert!(
+        why.starts_with("a task of the instance manager has ended: ") && why.contains("panicked"),
+        "{why}"
+    );
+    tasks.spawn(std::future::pending());
+    until_one_ends(async {}, &mut tasks).await.unwrap();
 }
 
 /// Else the operator would say in between that all is brought about.

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::super::{Command, Data, Moment, Peer, Protocol, Running, Seen, Server, Stored, Write};
 use super::{secs, situation};
-use crate::api::database::agent::{Contents, Lsn, Member, Report, Settings};
+use crate::api::database::agent::{Contents, Lsn, Member, Record, Report, Settings};
 
 /// The instance a-0 of three, which has waited for minutes.
 struct First {
@@ -157,4 +157,35 @@ fn primary_data() -> Data {
         timeline: 1,
         ..Stored::default()
     })
+}
+
+/// What the Lease said may have been spoilt, or be of an early copy of it.
+#[rstest]
+#[case::nobody_knows_of_any(None, true)]
+#[case::the_status_does(Some("1"), false)]
+fn data_is_made_only_if_neither_lease_nor_status_knows_of_any(
+    #[case] known: Option<&str>,
+    #[case] makes: bool,
+) {
+    let mut first = First::of_retained(&[]);
+    first.settings.system_identifier = known.map(str::to_owned);
+    let step = |holder: &str, protocol: &mut Protocol| {
+        let record = Record {
+            primary: "a-0".to_owned(),
+            members: ["a-0".to_owned()].into(),
+            ..Record::default()
+        };
+        let seen = Seen {
+            holder: holder.to_owned(),
+            record: Some(record),
+            since: first.now,
+            ..Seen::default()
+        };
+        let own = (&first.data, &first.server);
+        protocol.step(&situation(first.now, &first.settings, &seen, own, &first.peers))
+    };
+    let mut protocol = Protocol::new(&first.settings);
+    assert_eq!(claims(&step("", &mut protocol)), makes);
+    protocol.renewed(first.now);
+    assert_eq!(step("u-1", &mut protocol) == Command::Initialise, makes);
 }

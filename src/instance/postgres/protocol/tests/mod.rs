@@ -4,6 +4,7 @@ mod beginning;
 mod ending;
 mod primary;
 mod replica;
+mod silent;
 mod world;
 
 use std::collections::BTreeMap;

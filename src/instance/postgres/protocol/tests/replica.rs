@@ -10,25 +10,29 @@ use super::{secs, situation};
 use crate::api::database::agent::{Lsn, Member, Quorum, Record, Report, Role, Settings, Synchronous};
 
 /// The replica a-1 of the primary a-0, which is there or has given the Lease back.
-struct Replica {
-    protocol: Protocol,
-    settings: Settings,
-    record: Record,
-    running: Running,
-    peers: BTreeMap<String, Peer>,
-    holder: String,
-    free_since: Duration,
+pub(super) struct Replica {
+    pub(super) protocol: Protocol,
+    pub(super) settings: Settings,
+    pub(super) record: Record,
+    pub(super) running: Running,
+    pub(super) peers: BTreeMap<String, Peer>,
+    pub(super) holder: String,
+    pub(super) free_since: Duration,
+    /// Since when a holder that is there has renewed nothing, if it does not any more.
+    pub(super) silent_since: Option<Duration>,
     /// The kubelet says that the holder's container has ended.
-    ended: bool,
-    stored: Stored,
-    starting: bool,
-    stopped: bool,
-    work: Option<Work>,
-    now: Duration,
+    pub(super) ended: bool,
+    pub(super) stored: Stored,
+    pub(super) starting: bool,
+    pub(super) stopped: bool,
+    pub(super) work: Option<Work>,
+    /// When the API server answered last, if that is not now.
+    pub(super) api: Option<Duration>,
+    pub(super) now: Duration,
 }
 
 impl Replica {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let names = ["a-0", "a-1", "a-2"].map(str::to_owned);
         let settings = Settings {
             database: "a".into(),
@@ -70,6 +74,7 @@ impl Replica {
             peers: BTreeMap::new(),
             holder: "p-1".into(),
             free_since: secs(100),
+            silent_since: None,
             ended: false,
             stored: Stored {
                 system_identifier: "1".into(),
@@ -80,12 +85,19 @@ impl Replica {
             starting: false,
             stopped: false,
             work: None,
+            api: None,
             now: secs(100),
         }
     }
 
+    /// The Lease of a holder that may be there has run out.
+    pub(super) fn falls_silent(&mut self) {
+        self.now += secs(10);
+        self.silent_since = Some(self.now - secs(7));
+    }
+
     /// What another one says now.
-    fn hears(&mut self, name: &str, role: Role, received: u64) {
+    pub(super) fn hears(&mut self, name: &str, role: Role, received: u64) {
         let report = Report {
             name: name.to_owned(),
             role,
@@ -103,7 +115,7 @@ impl Replica {
         self.peers.insert(name.to_owned(), peer);
     }
 
-    fn step(&mut self) -> Command {
+    pub(super) fn step(&mut self) -> Command {
         let server = match (self.stopped, self.starting) {
             (true, _) => Server::Stopped,
             (_, true) => Server::Starting,
@@ -113,7 +125,11 @@ impl Replica {
         let seen = Seen {
             holder: self.holder.clone(),
             record: Some(self.record.clone()),
-            since: if held { self.now } else { self.free_since },
+            since: match self.silent_since {
+                Some(since) => since,
+                None if held => self.now,
+                None => self.free_since,
+            },
             ended: self.ended,
             ..Seen::default()
         };
@@ -122,12 +138,13 @@ impl Replica {
             me: "a-1",
             identity: "u-2",
             work: self.work,
+            api: self.api.or(Some(self.now)),
             ..situation(self.now, &self.settings, &seen, (&data, &server), &self.peers)
         })
     }
 
     /// The primary is there, and this one replays so much in each second.
-    fn seconds(&mut self, seconds: u64, replays: u64) -> Command {
+    pub(super) fn seconds(&mut self, seconds: u64, replays: u64) -> Command {
         let mut command = self.step();
         for _ in 0..seconds {
             self.now += secs(1);
@@ -184,8 +201,7 @@ fn a_replica_that_receives_again_while_its_primary_is_tried_is_left_alone() {
     assert_eq!(replica.seconds(11, 0), Command::Reach("a-0".to_owned()));
     replica.protocol.reached(true);
     replica.running.streaming = true;
-    let command = replica.step();
-    assert!(matches!(command, Command::Wait(_)), "{command:?}");
+    assert_eq!(replica.step(), Command::Idle);
     replica.running.streaming = false;
     let command = replica.seconds(2, 0);
     assert!(matches!(command, Command::Wait(_)), "{command:?}");

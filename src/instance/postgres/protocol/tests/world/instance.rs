@@ -92,6 +92,7 @@ impl Instance {
             replayed: known,
             upstream,
             streaming: false,
+            receiving: false,
             standbys: Vec::new(),
             quorum,
         };

@@ -180,7 +180,7 @@ impl World {
             report.looked_ms = instance.looked.map(|(_, at)| (now - at).as_millis() as u64);
             report.end = Some(running.received);
             report.led = running.primary;
-            report.streaming = running.streaming;
+            (report.streaming, report.receiving) = (running.streaming, running.receiving);
             report.state = if running.streaming {
                 State::Streaming
             } else {
@@ -257,7 +257,7 @@ impl World {
             self.instances[index].state = told;
         }
         let work = match &command {
-            Command::Wait(_) | Command::Fail(_) => return,
+            Command::Idle | Command::Wait(_) | Command::Fail(_) => return,
             Command::Write(why, record) => return self.write(index, *why, record.clone()),
             Command::Plead(pleading) => return self.plead(index, pleading),
             Command::Exit => {
@@ -414,7 +414,9 @@ impl World {
             }
             Command::Lead(quorum) => self.instances[index].start(true, quorum, None, now + TICK * 6),
             Command::Follow(upstream) => match &mut self.instances[index].server {
-                Server::Running(running) => (running.upstream, running.streaming) = (upstream, false),
+                Server::Running(running) => {
+                    (running.upstream, running.streaming, running.receiving) = (upstream, false, false)
+                }
                 Server::Stopped => {
                     // A long record, a slow disk, a reader: for a while it may apply nothing.
                     let long = if self.chance.below(4) == 0 { 10_000 } else { 1500 };

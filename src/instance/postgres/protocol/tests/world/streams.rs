@@ -51,6 +51,7 @@ impl World {
             let flickers = from.is_some() && !fed && self.chance.below(20) == 0;
             if let Server::Running(running) = &mut self.instances[index].server {
                 running.streaming = fed || flickers;
+                running.receiving = running.streaming;
             }
         }
     }
