@@ -32,6 +32,7 @@ mod step;
 mod switchover;
 #[cfg(test)]
 mod testing;
+mod turn;
 mod unsupported;
 mod verdict;
 mod volumes;

@@ -23,6 +23,7 @@ use super::observe::{Caches, Observed, named};
 use super::status::{Seen, compute, is_loading_in, is_ready_in};
 use super::step::{Course, Step};
 use super::switchover::{Wish, wish};
+use super::turn::turn;
 use super::volumes::{Growth, Volumes};
 use super::write::{Applied, write, write_certificates};
 use super::{FINALIZER, Settings};
@@ -183,11 +184,9 @@ impl DatabaseReconciler {
         if written.as_ref().is_err_and(Error::is_of_the_writer) {
             return written;
         }
-        // A child that cannot be written keeps nothing back that instances need. What was known of the instances is so only as long as they go by the same settings.
-        if applied.settings_hash().as_deref() == live.settings {
-            self.go_on(database, (observed, live), decided, applied, context)
-                .await;
-        }
+        // A child that cannot be written keeps nothing back that instances need.
+        self.go_on(database, (observed, live), decided, applied, context)
+            .await;
         // A StatefulSet that could not be written could not be made anew either.
         written?;
         let seen = (owner.database, &*decided, observed);
@@ -205,30 +204,28 @@ impl DatabaseReconciler {
         applied: &mut Applied,
         context: &Context,
     ) {
-        let wish = wish(database, live);
-        let step = match (&wish, &decided.course) {
-            (Some(Wish::Take(step)), _) | (None, Course::Take(step)) => Some(step.clone()),
-            _ => None,
-        };
+        let goes_by_present_settings = applied.settings_hash().as_deref() == live.settings;
+        let wish = wish(database, live).filter(|_| goes_by_present_settings);
+        let step = turn(&mut decided.course, wish.as_ref(), goes_by_present_settings);
         let outcome = match &step {
             Some(step) => Some(self.carry_out(step, database, observed, applied, context).await),
             None => None,
         };
-        match (wish, outcome) {
-            (None, Some(Ok(announcement))) => applied.announcements.push(announcement),
-            (None, Some(Err(reason))) => {
-                debug!(reason, "not begun");
-                let told = step.map(|step| step.told()).unwrap_or_default();
-                decided.course = Course::Wait(format!("this to begin: {told} ({reason})"));
+        if let Some(wish) = wish {
+            applied.announcements.extend(answered(wish, outcome));
+            let taken = context.apply().annotate(database, SWITCH_OVER_TO, None).await;
+            if let Err(error) = taken {
+                debug!(%error, "cannot take away the annotation");
             }
-            (None, None) => {}
-            (Some(wish), outcome) => {
-                applied.announcements.extend(answered(wish, outcome));
-                let taken = context.apply().annotate(database, SWITCH_OVER_TO, None).await;
-                if let Err(error) = taken {
-                    debug!(%error, "cannot take away the annotation");
-                }
+            return;
+        }
+        match (step, outcome) {
+            (_, Some(Ok(announcement))) => applied.announcements.push(announcement),
+            (Some(step), Some(Err(why))) => {
+                debug!(why, "not begun");
+                decided.course = Course::Retry { step, why };
             }
+            (_, _) => {}
         }
     }
 
