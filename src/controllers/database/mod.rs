@@ -22,6 +22,7 @@ pub mod lease;
 pub mod live;
 pub mod observe;
 mod rbac;
+mod reasons;
 pub mod reconcile;
 mod rollout;
 mod scale;
@@ -33,7 +34,6 @@ mod switchover;
 #[cfg(test)]
 mod testing;
 mod turn;
-mod unsupported;
 mod verdict;
 mod volumes;
 pub mod watches;

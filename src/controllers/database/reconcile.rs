@@ -122,7 +122,7 @@ impl DatabaseReconciler {
             .as_ref()
             .ok()
             .filter(|valid| !valid.paused)
-            .map(|valid| decide(valid, &observed, status, (&live, is_new), now));
+            .map(|valid| decide(valid, &observed, status, &live, is_new, now));
         let mut volumes = Volumes::default();
         let outcome = match (&valid, &mut decided) {
             (Ok(valid), Some(decided)) => {

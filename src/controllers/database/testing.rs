@@ -62,7 +62,7 @@ pub fn children(database: &Database) -> Observed {
 pub fn decided(database: &ValidDatabase) -> Decided {
     let nothing = Ground::default();
     let live = nothing.live(&[], &[], true);
-    decide(database, &Observed::default(), None, (&live, false), at(0))
+    decide(database, &Observed::default(), None, &live, false, at(0))
 }
 
 pub fn at(second: i64) -> Timestamp {
