@@ -3,7 +3,9 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::reasons;
-use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
+use super::status::{
+    AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY, has_served,
+};
 use crate::api::database::v1::{DatabaseStatus, Loss};
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
@@ -58,7 +60,7 @@ pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) ->
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
     // Nothing serves at the beginning, and that is no reason to warn.
-    let begins = after.phase.as_deref() == Some("Creating");
+    let begins = !has_served(after);
     let news = after
         .conditions
         .iter()
@@ -157,8 +159,14 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
+    use crate::controllers::database::status::DEGRADED;
 
+    /// It has served in full before, unless it is being created.
     fn status(phase: &str, primary: Option<&str>, conditions: &[(&str, &str, &str, &str)]) -> DatabaseStatus {
+        let degraded = match phase {
+            "Creating" => (DEGRADED, "False", reasons::CREATING, ""),
+            _ => (DEGRADED, "False", reasons::AS_EXPECTED, ""),
+        };
         let condition = |(type_, status, reason, message): &(&str, &str, &str, &str)| Condition {
             type_: (*type_).to_owned(),
             status: (*status).to_owned(),
@@ -171,7 +179,7 @@ mod tests {
             phase: Some(phase.to_owned()),
             primary: primary.map(str::to_owned),
             timeline: Some(2),
-            conditions: conditions.iter().map(condition).collect(),
+            conditions: conditions.iter().chain([&degraded]).map(condition).collect(),
             ..DatabaseStatus::default()
         }
     }
@@ -316,6 +324,12 @@ mod tests {
     #[test]
     fn that_nothing_serves_at_first_is_no_reason_to_warn() {
         let begins = status("Creating", None, &[(AVAILABLE, "False", "NoPrimary", "")]);
-        assert_eq!(told(None, &begins), [(EventType::Normal, "NoPrimary".to_owned())]);
+        let normal = [(EventType::Normal, "NoPrimary".to_owned())];
+        assert_eq!(told(None, &begins), normal);
+        let paused = DatabaseStatus {
+            phase: Some("Paused".to_owned()),
+            ..begins
+        };
+        assert_eq!(told(None, &paused), normal);
     }
 }

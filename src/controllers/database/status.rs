@@ -168,10 +168,10 @@ pub fn is_loading_in(status: &DatabaseStatus) -> bool {
     find(&status.conditions, CONFIGURATION_APPLIED).is_some_and(|applied| applied.reason == reasons::LOADING)
 }
 
-/// Whether it has served before, and not only begun to exist.
-fn has_served(before: &DatabaseStatus) -> bool {
-    let phase = before.phase.as_deref();
-    before.system_identifier.is_some() && phase.is_some_and(|phase| phase != "Creating")
+/// Whether it says that all has been well at least once: until then [`DEGRADED`] gives that it has not as its reason. The phase does not tell, since one that is
+/// paused, or whose spec is invalid, is called so from the beginning.
+pub fn has_served(status: &DatabaseStatus) -> bool {
+    find(&status.conditions, DEGRADED).is_some_and(|degraded| degraded.reason != reasons::CREATING)
 }
 
 /// Whether it has served before, and this condition says that it does not now.

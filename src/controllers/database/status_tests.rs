@@ -243,6 +243,24 @@ fn the_phase_says_what_goes_on(
     assert_eq!(scene.is(DEGRADED).0, degraded);
 }
 
+/// Its data may be there already, and its phase is another one meanwhile.
+#[rstest]
+#[case::paused(json!({"paused": true}), "Paused")]
+#[case::invalid(json!({"version": "9"}), "Failed")]
+fn a_database_that_was_stopped_on_its_way_has_not_served(#[case] spec: Value, #[case] phase: &str) {
+    let mut scene = Scene::well().change(|scene| scene.lease.holder = None);
+    for spec in [spec, json!({})] {
+        let status = scene.status();
+        assert_eq!(status.system_identifier.as_deref(), Some("7"));
+        scene.database = Scene::of(spec).database;
+        scene.database.status = Some(status);
+    }
+    let stopped = scene.database.status.clone();
+    assert_eq!(stopped.unwrap().phase.as_deref(), Some(phase));
+    assert_eq!(scene.is(DEGRADED), is("False", "Creating"));
+    assert_eq!(scene.status().phase.as_deref(), Some("Creating"));
+}
+
 #[test]
 fn the_systems_identifier_stays_once_it_is_known() {
     let forgotten = Scene::well().known().change(nothing_yet);
