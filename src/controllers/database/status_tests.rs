@@ -369,6 +369,18 @@ fn a_handover_is_under_way_from_the_end_of_one_primary_until_there_is_another() 
     assert_eq!(scene.said(PROGRESSING).0, "False");
 }
 
+#[rstest]
+#[case::initialising(Doing::Initialising, "Initialising")]
+#[case::joining(Doing::Joining, "Joining")]
+#[case::rewinding(Doing::Rewinding, "Rewinding")]
+#[case::starting(Doing::Starting, "Starting")]
+#[case::promoting(Doing::Promoting, "Promoting")]
+#[case::stopping(Doing::Stopping, "Stopping")]
+fn what_an_instance_is_on_its_way_with_is_called_by_its_name(#[case] state: Doing, #[case] reason: &str) {
+    let scene = Scene::well().change(|scene| scene.report(2).state = state);
+    assert_eq!(scene.is(PROGRESSING), is("True", reason));
+}
+
 /// What the next primary lacks is told when its timeline is new.
 #[test]
 fn a_timeline_that_nobody_leads_is_not_known_yet() {

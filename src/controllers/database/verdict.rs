@@ -354,9 +354,8 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
     let moving = reports.find(|(pod, report)| moves(report) || report.state == Doing::Waiting && holds(pod));
     if let Some((pod, report)) = moving {
         let reason = match report.state {
-            Doing::Initialising => "Initialising",
-            Doing::Promoting | Doing::Waiting => reasons::PROMOTING,
-            _ => "Joining",
+            Doing::Waiting => reasons::PROMOTING,
+            state => state.name(),
         };
         return verdict(State::True, reason, format!("{pod}: {}", doing(report)));
     }
