@@ -401,12 +401,19 @@ fn an_instance_manager_of_another_version_is_named_and_nothing_is_done_about_it(
     let (status, reason, message) = scene.said(CONFIGURATION_APPLIED);
     assert_eq!((status.as_str(), reason.as_str()), ("True", "Applied"));
     let expected = concat!(
-        "all instances go by the present settings; the instance manager of orders-2 is 0.0.1, and this operator's ",
+        "all instances go by the present settings; orders-2 runs instance manager 0.0.1; ",
         env!("CARGO_PKG_VERSION"),
-        ": it comes when the pod is made anew for another reason"
+        " is installed when its pod is next recreated"
     );
     assert_eq!(message, expected);
     assert!(scene.decided().pending.is_empty());
+    let two = scene.change(|scene| scene.report(1).manager = "0.0.2".into());
+    let (_, _, message) = two.said(CONFIGURATION_APPLIED);
+    let both = "orders-1 runs instance manager 0.0.2, orders-2 runs instance manager 0.0.1; ";
+    assert!(
+        message.contains(both) && message.ends_with("their pods are next recreated"),
+        "{message}"
+    );
 }
 
 #[test]

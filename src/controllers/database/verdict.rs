@@ -236,15 +236,18 @@ fn of_before(live: &Live<'_>) -> Option<String> {
 fn other_managers(live: &Live<'_>) -> Option<String> {
     let other = |(pod, report): (&str, &Report)| {
         let is_other = !report.manager.is_empty() && report.manager != OWN_VERSION;
-        is_other.then(|| format!("{pod} is {}", report.manager))
+        is_other.then(|| format!("{pod} runs instance manager {}", report.manager))
     };
     let others: Vec<String> = live.reports().filter_map(other).collect();
-    (!others.is_empty()).then(|| {
-        format!(
-            "the instance manager of {}, and this operator's {OWN_VERSION}: it comes when the pod is made anew for another reason",
-            others.join(", of ")
-        )
-    })
+    let when = match others.len() {
+        0 => return None,
+        1 => "its pod is",
+        _ => "their pods are",
+    };
+    Some(format!(
+        "{}; {OWN_VERSION} is installed when {when} next recreated",
+        others.join(", ")
+    ))
 }
 
 /// What the primary could not make of users, databases and extensions.
