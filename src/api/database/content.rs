@@ -46,7 +46,8 @@ pub struct User {
     pub connection_limit: Option<i32>,
 }
 
-fn yes() -> bool {
+/// For what is on unless its author says otherwise.
+pub(super) fn yes() -> bool {
     true
 }
 

@@ -1,4 +1,5 @@
-//! How much a database may ask for: in the schema, which the API server goes by, and in [`super::validate`], which does not trust that.
+//! How much a database may ask for: in the schema, which the API server goes by, and in [`super::validate`], which does not trust that. Also the
+//! default that both versions share.
 
 /// The longest name of a Database, in bytes. The tightest of the objects named after it decide: a StatefulSet's pods carry
 /// `NAME-HASH` as the label `controller-revision-hash` (63 less a dash and 10 of hash), a CronJob's Jobs are `NAME-MINUTES` (63 less 11),
@@ -42,3 +43,5 @@ pub const MAX_DATABASES: usize = 32;
 pub const MAX_EXTENSIONS: usize = 32;
 /// The longest cron expression, in bytes.
 pub const MAX_SCHEDULE: usize = 100;
+/// When backups are made if their author does not say.
+pub const DEFAULT_SCHEDULE: &str = "0 2 * * *";

@@ -13,12 +13,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::cel;
+use super::content::yes;
 pub use super::content::{Extension, LogicalDatabase, User};
 use super::limits::{
-    MAX_DATABASES, MAX_INSTANCES, MAX_LEASE, MAX_QUANTITY, MAX_SCHEDULE, MAX_USERS, MAX_VERSION, MIN_LEASE,
+    DEFAULT_SCHEDULE, MAX_DATABASES, MAX_INSTANCES, MAX_LEASE, MAX_QUANTITY, MAX_SCHEDULE, MAX_USERS,
+    MAX_VERSION, MIN_LEASE,
 };
 pub use super::size::Size;
-use super::v1alpha1::DEFAULT_SCHEDULE;
 use crate::api::placement::Placement;
 use crate::api::resources::Resources;
 use crate::api::retention::Retention;
@@ -256,10 +257,6 @@ impl Default for Storage {
 
 fn default_storage() -> Quantity {
     Quantity(DEFAULT_STORAGE.to_owned())
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// Encryption of clients' connections.

@@ -9,11 +9,8 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::cel;
-use super::limits::{MAX_SCHEDULE, MAX_VERSION};
+use super::limits::{DEFAULT_SCHEDULE, MAX_SCHEDULE, MAX_VERSION};
 use super::size::Size;
-
-/// When backups are made if their author does not say.
-pub const DEFAULT_SCHEDULE: &str = "0 2 * * *";
 
 /// What an author asks of a database.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]

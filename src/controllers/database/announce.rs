@@ -2,12 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::status::{AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY};
-use super::verdict::{
-    BLOCKED, CERTIFICATE_REFUSED, COMMITS_WAIT, CONTENT_INCOMPLETE, INVALID_SPEC, LOADING, NAME_TAKEN,
-    REFUSED, REJECTED, UNREACHABLE, UNSUPPORTED,
+use super::reasons;
+use super::status::{
+    AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY, has_served,
 };
-use super::volumes;
 use crate::api::database::v1::{DatabaseStatus, Loss};
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
@@ -16,44 +14,44 @@ use crate::runtime::events::EventType;
 
 /// Reasons that somebody should have a look at.
 const BAD: [&str; 18] = [
-    INVALID_SPEC,
-    NAME_TAKEN,
-    REJECTED,
-    BLOCKED,
-    REFUSED,
-    UNSUPPORTED,
-    volumes::NOT_GROWN,
-    "NoPrimary",
-    "PrimaryLost",
-    "PrimaryNotRunning",
-    "PrimaryNotReady",
-    "NoWrites",
-    COMMITS_WAIT,
-    "ReplicasNotStreaming",
-    UNREACHABLE,
-    "InstancesNotReady",
-    CERTIFICATE_REFUSED,
-    CONTENT_INCOMPLETE,
+    reasons::INVALID_SPEC,
+    reasons::NAME_TAKEN,
+    reasons::REJECTED,
+    reasons::BLOCKED,
+    reasons::REFUSED,
+    reasons::UNSUPPORTED,
+    reasons::NOT_GROWN,
+    reasons::NO_PRIMARY,
+    reasons::PRIMARY_LOST,
+    reasons::PRIMARY_NOT_RUNNING,
+    reasons::PRIMARY_NOT_READY,
+    reasons::NO_WRITES,
+    reasons::COMMITS_WAIT,
+    reasons::NOT_STREAMING,
+    reasons::UNREACHABLE,
+    reasons::NOT_READY,
+    reasons::CERTIFICATE_REFUSED,
+    reasons::CONTENT_INCOMPLETE,
 ];
 /// Reasons that say that nothing happened yet, or that another condition tells better.
 const SILENT: [&str; 6] = [
-    "Waiting",
-    "Complete",
-    "NoReplicas",
-    "NotAsked",
-    LOADING,
-    "Starting",
+    reasons::WAITING,
+    reasons::COMPLETE,
+    reasons::NO_REPLICAS,
+    reasons::NOT_ASKED,
+    reasons::LOADING,
+    reasons::STARTING,
 ];
 /// Reasons whose message is news of its own: another mistake, not a count that moved.
 const NEWS_BY_MESSAGE: [&str; 8] = [
-    INVALID_SPEC,
-    NAME_TAKEN,
-    REJECTED,
-    REFUSED,
-    UNSUPPORTED,
-    CERTIFICATE_REFUSED,
-    CONTENT_INCOMPLETE,
-    volumes::NOT_GROWN,
+    reasons::INVALID_SPEC,
+    reasons::NAME_TAKEN,
+    reasons::REJECTED,
+    reasons::REFUSED,
+    reasons::UNSUPPORTED,
+    reasons::CERTIFICATE_REFUSED,
+    reasons::CONTENT_INCOMPLETE,
+    reasons::NOT_GROWN,
 ];
 
 /// The Events for what is new in `after`.
@@ -62,7 +60,7 @@ pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) ->
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
     // Nothing serves at the beginning, and that is no reason to warn.
-    let begins = after.phase.as_deref() == Some("Creating");
+    let begins = !has_served(after);
     let news = after
         .conditions
         .iter()
@@ -130,13 +128,13 @@ fn announce(condition: &Condition, begins: bool) -> Option<Announcement> {
         _ if SILENT.contains(&reason) => return None,
         AVAILABLE => "Serve",
         // What is amiss with the primary was told by Available.
-        REPLICATION_HEALTHY if matches!(reason, "Streaming" | "ReplicasNotStreaming") => "Replicate",
+        REPLICATION_HEALTHY if matches!(reason, reasons::STREAMING | reasons::NOT_STREAMING) => "Replicate",
         // Progressing tells that volumes grow.
-        CONFIGURATION_APPLIED if reason != volumes::RESIZING => "Configure",
+        CONFIGURATION_APPLIED if reason != reasons::RESIZING => "Configure",
         BACKUPS_CONFIGURED => "BackUp",
         PROGRESSING if condition.status == "True" => "Progress",
         // Ready repeats another condition, unless all is well or all others are.
-        READY if matches!(reason, "Ready" | "InstancesNotReady") => "Serve",
+        READY if matches!(reason, reasons::READY | reasons::NOT_READY) => "Serve",
         _ => return None,
     };
     let is_of_the_spec = matches!(
@@ -161,8 +159,14 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
+    use crate::controllers::database::status::DEGRADED;
 
+    /// It has served in full before, unless it is being created.
     fn status(phase: &str, primary: Option<&str>, conditions: &[(&str, &str, &str, &str)]) -> DatabaseStatus {
+        let degraded = match phase {
+            "Creating" => (DEGRADED, "False", reasons::CREATING, ""),
+            _ => (DEGRADED, "False", reasons::AS_EXPECTED, ""),
+        };
         let condition = |(type_, status, reason, message): &(&str, &str, &str, &str)| Condition {
             type_: (*type_).to_owned(),
             status: (*status).to_owned(),
@@ -175,7 +179,7 @@ mod tests {
             phase: Some(phase.to_owned()),
             primary: primary.map(str::to_owned),
             timeline: Some(2),
-            conditions: conditions.iter().map(condition).collect(),
+            conditions: conditions.iter().chain([&degraded]).map(condition).collect(),
             ..DatabaseStatus::default()
         }
     }
@@ -297,7 +301,7 @@ mod tests {
 
     #[test]
     fn that_volumes_grow_is_told_once_and_that_they_do_not_is_a_warning() {
-        let (grows, refused) = (volumes::RESIZING, volumes::NOT_GROWN);
+        let (grows, refused) = (reasons::RESIZING, reasons::NOT_GROWN);
         let both = [
             (CONFIGURATION_APPLIED, "False", grows, "from 1Gi to 2Gi"),
             (PROGRESSING, "True", grows, "from 1Gi to 2Gi"),
@@ -320,6 +324,12 @@ mod tests {
     #[test]
     fn that_nothing_serves_at_first_is_no_reason_to_warn() {
         let begins = status("Creating", None, &[(AVAILABLE, "False", "NoPrimary", "")]);
-        assert_eq!(told(None, &begins), [(EventType::Normal, "NoPrimary".to_owned())]);
+        let normal = [(EventType::Normal, "NoPrimary".to_owned())];
+        assert_eq!(told(None, &begins), normal);
+        let paused = DatabaseStatus {
+            phase: Some("Paused".to_owned()),
+            ..begins
+        };
+        assert_eq!(told(None, &paused), normal);
     }
 }

@@ -1,15 +1,17 @@
 //! The certificates of a database: one authority for each, which issues what its instances show and what the operator logs in with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 
 use super::desired::names;
-use crate::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE, REPLICATION_USER};
+use crate::api::database::agent::{INSTANCE_ROLE, OPERATOR_ROLE, REPLICATION_USER, settings_hash};
 use crate::pki::authority::{
     AUTHORITY_KEY, BUNDLE, CERTIFICATE, Data, Identity, IssueError, KEY, Subject, client,
 };
+use crate::runtime::key::ObjectKey;
 
 /// What instances show, as servers, and to each other.
 pub const INSTANCE: Subject = Subject {
@@ -26,7 +28,7 @@ const OPERATOR: Subject = Subject {
 };
 
 /// How long the operator's own certificate is valid.
-pub const OPERATOR_LIFE: SignedDuration = SignedDuration::from_hours(24);
+const OPERATOR_LIFE: SignedDuration = SignedDuration::from_hours(24);
 
 /// By which names clients, other instances and a port-forward find a server.
 pub fn dns_names(database: &str, namespace: &str, cluster_domain: &str) -> BTreeSet<String> {
@@ -69,6 +71,54 @@ pub fn held(authority: Option<&Secret>, tls: Option<&Secret>) -> Data {
 /// When there is no authority, or the library cannot make a key.
 pub fn operator(held: &Data, now: Timestamp) -> Result<Identity, IssueError> {
     client(held, &OPERATOR, OPERATOR_LIFE, now)
+}
+
+/// What the operator logs in with at the instances of each database, as long as that is good.
+#[derive(Debug, Default)]
+pub struct Identities(Mutex<HashMap<ObjectKey, Issued>>);
+
+/// An identity, by whom and when it was issued.
+#[derive(Clone, Debug)]
+struct Issued {
+    /// In short: the authority's key is not kept twice.
+    by: String,
+    at: Timestamp,
+    identity: Arc<Identity>,
+}
+
+impl Identities {
+    /// Issued anew for another authority, and when half of its life is over.
+    ///
+    /// # Errors
+    /// As [`operator`].
+    pub fn of(&self, key: ObjectKey, held: &Data, now: Timestamp) -> Result<Arc<Identity>, IssueError> {
+        let of = |key: &str| held.get(key).map_or(&[][..], |value| &value.0);
+        let by = settings_hash([of(BUNDLE), of(AUTHORITY_KEY)].concat());
+        let age = |issued: &Issued| now.duration_since(issued.at);
+        let is_good = |issued: &&Issued| {
+            issued.by == by && (SignedDuration::ZERO..OPERATOR_LIFE / 2).contains(&age(issued))
+        };
+        if let Some(issued) = self.lock().get(&key).filter(is_good) {
+            return Ok(Arc::clone(&issued.identity));
+        }
+        let identity = Arc::new(operator(held, now)?);
+        let issued = Issued {
+            by,
+            at: now,
+            identity: Arc::clone(&identity),
+        };
+        self.lock().insert(key, issued);
+        Ok(identity)
+    }
+
+    /// Forgets a database that is no more.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Issued>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -119,5 +169,24 @@ mod tests {
         assert!(vouches(&operator.authorities, &served.pair, "localhost", at(5)));
         let later = settled(&anew, at(7));
         assert_ne!(later[CERTIFICATE], before[CERTIFICATE]);
+    }
+
+    #[test]
+    fn the_operator_logs_in_with_the_same_identity_for_half_of_its_life_and_as_long_as_the_authority_is_the_same()
+     {
+        let (data, other) = (settled(&Data::new(), at(0)), settled(&Data::new(), at(0)));
+        let identities = Identities::default();
+        let of = |data: &Data, hour: i64| {
+            let key = ObjectKey::namespaced("shop", "orders");
+            let now = at(0) + SignedDuration::from_hours(hour);
+            identities.of(key, data, now).unwrap()
+        };
+        let first = of(&data, 0);
+        assert!(Arc::ptr_eq(&first, &of(&data, 11)));
+        let second = of(&data, 12);
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert!(!Arc::ptr_eq(&second, &of(&data, 11)), "the clock was set back");
+        let third = of(&other, 11);
+        assert!(Arc::ptr_eq(&third, &of(&other, 11)) && !Arc::ptr_eq(&third, &of(&data, 11)));
     }
 }

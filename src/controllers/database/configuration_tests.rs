@@ -63,6 +63,7 @@ fn an_image_that_is_not_there_is_named_in_the_kubelets_words() {
 #[case::loading(json!({}), |scene: &mut Scene| scene.report(1).settings = Some("old".into()), "False", "Loading", "False")]
 #[case::minor_version_on_its_way(json!({"version": "17.7"}), |_: &mut Scene| {}, "False", "RollingOut", "True")]
 #[case::unsupported(json!({"version": "17.7"}), all_anew, "False", "Unsupported", "True")]
+#[case::the_minor_version_that_is_in_the_image(json!({"version": "17.6"}), all_anew, "True", "Applied", "True")]
 #[case::unsupported_and_loading(json!({"version": "17.7"}), |scene: &mut Scene| {
     all_anew(scene);
     scene.report(1).settings = None;

@@ -7,14 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 use super::desired::pod::shape;
 use super::desired::stateful_set::Volume;
 use super::desired::{Decided, names, settings};
+use super::lease::Held;
 use super::live::Live;
 use super::observe::{Observed, named};
 use super::rollout::{Rollout, Wanted, rollout};
 use super::scale::{Scale, scale, there};
 use super::step::Course;
 use super::volumes;
-use crate::api::database::ValidDatabase;
 use crate::api::database::v1::DatabaseStatus;
+use crate::api::database::{ValidDatabase, agent};
 use crate::api::problem::Problems;
 
 /// For how long no commit waits for an instance that is about to be stopped, if it is not.
@@ -36,83 +37,115 @@ pub fn decide(
     database: &ValidDatabase,
     observed: &Observed,
     status: Option<&DatabaseStatus>,
-    (live, is_new): (&Live<'_>, bool),
+    live: &Live<'_>,
+    is_new: bool,
     now: Timestamp,
 ) -> Decided {
-    let stateful_set = named(&observed.stateful_sets, &database.name).map(|set| &**set);
     let told = named(&observed.config_maps, &names::settings(&database.name))
         .and_then(|config_map| settings::read(config_map))
         .unwrap_or_default();
-    let volume = Volume {
-        size: database.storage.size.clone(),
-        class: database.storage.class.clone(),
+    let system_identifier = system_identifier(status, live.lease, told.system_identifier.as_deref());
+    let retained = match system_identifier {
+        Some(_) => BTreeSet::new(),
+        None => volumes::retained(database, observed),
     };
-    // The status first: what it said once holds for good.
-    let known = [
-        status.and_then(|status| status.system_identifier.clone()),
-        live.lease.system_identifier.clone(),
-        told.system_identifier.clone(),
-    ];
     // Those that stay are brought up to date before others go, as long as all are well: of a single instance that would be an interruption. What that takes is
     // known once the spec was written, and instances have taken it.
+    let shape = shape(database);
     let wanted = Wanted {
         instances: there(live).max(database.instances),
         stay: database.instances,
-        shape: &shape(database),
+        shape: &shape,
         synchronous: database.synchronous,
         excused: &told.excused,
     };
-    let Rollout {
-        course,
+    let rollout = rollout(wanted, live, now);
+    let is_known = !is_new && live.is_rolled_out(&shape) && !is_behind(database, live);
+    let scale = next_scale(database, &told, live, &rollout, is_known, &retained);
+    let (excused, excused_until) = excuses(&told, rollout.excused, rollout.is_sound, now);
+    let stateful_set = named(&observed.stateful_sets, &database.name);
+    let volume = stateful_set.and_then(|set| Volume::of(set));
+    Decided {
+        members: scale.members,
+        replicas: scale.replicas,
         excused,
-        pending,
-        is_sound,
-    } = rollout(wanted, live, now);
+        excused_until,
+        volume: volume.unwrap_or_else(|| Volume {
+            size: database.storage.size.clone(),
+            class: database.storage.class.clone(),
+        }),
+        room: volumes::room(database, observed, scale.replicas),
+        system_identifier,
+        retained,
+        course: match scale.course {
+            Course::Done => rollout.course,
+            scaling => scaling,
+        },
+        pending: rollout.pending,
+    }
+}
+
+/// PostgreSQL's identifier of the data, once anybody knows it: the status, the Lease, or the settings that instances go by. The status first: what it said once
+/// holds for good, whatever instances say, since they serve nothing else.
+pub fn system_identifier(
+    status: Option<&DatabaseStatus>,
+    lease: &Held,
+    settings: Option<&str>,
+) -> Option<String> {
+    let said = status.and_then(|status| status.system_identifier.as_deref());
+    let known = said.or(lease.system_identifier.as_deref()).or(settings);
+    known.map(str::to_owned)
+}
+
+/// How many instances there are to be next, where the settings are as `told`. Whether instances have taken the rest of the spec `is_known`.
+fn next_scale(
+    database: &ValidDatabase,
+    told: &agent::Settings,
+    live: &Live<'_>,
+    rollout: &Rollout,
+    is_known: bool,
+    retained: &BTreeSet<String>,
+) -> Scale {
     let members = i32::try_from(told.members.len()).unwrap_or(i32::MAX);
     let members = Some(members).filter(|members| *members > 0);
     let has_begun = members
         .zip(live.replicas())
         .is_some_and(|(told, there)| told < there);
-    let shrinks = wanted.instances > database.instances && !has_begun;
-    let is_unknown = is_new || !live.is_rolled_out(wanted.shape) || is_behind(database, live);
-    let is_moving = matches!(course, Course::Take(_)) || (is_sound && !pending.is_empty());
-    let system_identifier = known.into_iter().flatten().next();
-    let retained = match system_identifier {
-        Some(_) => BTreeSet::new(),
-        None => volumes::retained(database, observed),
-    };
+    let shrinks = there(live) > database.instances && !has_begun;
+    let is_moving =
+        matches!(rollout.course, Course::Take(_)) || rollout.is_sound && !rollout.pending.is_empty();
     // Whichever volume of before the database has the latest data, an instance begins on it, too; those that are too many go once it is known who leads.
-    let begin = names::count_with(&retained).max(database.instances);
-    let scale = match (is_moving, shrinks && is_unknown) {
-        (true, _) => Scale::hold(begin, members, live),
-        (false, _) if begin > database.instances => Scale {
-            course: Course::Wait(older_volumes(&retained, database.instances)),
-            ..Scale::hold(begin, members, live)
-        },
-        (false, true) => Scale {
-            course: Course::Wait("instances to take the rest of the spec first".to_owned()),
-            ..Scale::hold(database.instances, members, live)
-        },
-        (false, false) => scale(&database.name, database.instances, members, live),
+    let begin = names::count_with(retained).max(database.instances);
+    if is_moving {
+        return Scale::hold(begin, members, live);
+    }
+    let wait = |wanted: i32, what: String| Scale {
+        course: Course::Wait(what),
+        ..Scale::hold(wanted, members, live)
     };
-    // Nobody else ends it if this operator is gone, or is told to leave the database alone. What a rollout is held up by may take for ever.
+    if begin > database.instances {
+        return wait(begin, older_volumes(retained, database.instances));
+    }
+    if shrinks && !is_known {
+        let what = "instances to take the rest of the spec first".to_owned();
+        return wait(database.instances, what);
+    }
+    scale(&database.name, database.instances, members, live)
+}
+
+/// Those for which no commit is to wait, and until when. Nobody else ends it if this operator is gone, or is told to leave the database alone; and what a rollout
+/// is held up by may take for ever.
+fn excuses(
+    told: &agent::Settings,
+    excused: BTreeSet<String>,
+    is_sound: bool,
+    now: Timestamp,
+) -> (BTreeSet<String>, Option<Timestamp>) {
     let until = told.excused_until.filter(|until| *until > now);
     let until = until.or_else(|| now.checked_add(EXCUSED).ok().filter(|_| is_sound));
-    let excused = if until.is_some() { excused } else { BTreeSet::new() };
-    Decided {
-        members: scale.members,
-        replicas: scale.replicas,
-        excused_until: until.filter(|_| !excused.is_empty()),
-        room: volumes::room(database, observed, scale.replicas),
-        excused,
-        volume: stateful_set.and_then(Volume::of).unwrap_or(volume),
-        retained,
-        system_identifier,
-        course: match scale.course {
-            Course::Done => course,
-            scaling => scaling,
-        },
-        pending,
+    match until {
+        Some(until) if !excused.is_empty() => (excused, Some(until)),
+        _ => (BTreeSet::new(), None),
     }
 }
 

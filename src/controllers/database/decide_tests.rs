@@ -34,7 +34,7 @@ fn decided(
         required: false,
     };
     let live = ground.live(&[], &[], true);
-    decide(&valid(database), observed, status, (&live, false), at(20))
+    decide(&valid(database), observed, status, &live, false, at(20))
 }
 
 #[test]

@@ -93,6 +93,17 @@ pub struct Asked {
     pub silent: Duration,
 }
 
+impl Asked {
+    /// Nobody could be asked, for this reason.
+    pub fn in_vain(target: Target, reason: &str) -> Self {
+        Self {
+            pod: target.pod,
+            answer: Err(reason.to_owned()),
+            silent: Duration::ZERO,
+        }
+    }
+}
+
 /// Asks all instances of a database, and remembers since when somebody is silent: one lost answer tells nothing of whoever should have given it.
 #[derive(Debug)]
 pub struct Survey {

@@ -3,7 +3,7 @@
 /// Who is less behind than this is not behind: as much is on its way while all is well. Bytes.
 const NO_LAG: u64 = 1 << 20;
 
-/// None while it is less than [`NO_LAG`], rounded up to a power of two from there. Exact numbers would differ each time that somebody asks, and be written each time.
+/// 0 while it is less than [`NO_LAG`], rounded up to a power of two from there. Exact numbers would differ each time that somebody asks, and be written each time.
 pub fn coarse(behind: u64) -> u64 {
     if behind < NO_LAG {
         0

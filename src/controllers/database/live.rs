@@ -1,4 +1,4 @@
-//! What there is of a database after the writes. Pure.
+//! What there is of a database: before the writes, for what is decided, and after them, for what is said. Pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
+use super::desired::names;
 use super::desired::pod::SHAPE;
 use super::error::Error;
 use super::instances::Asked;
@@ -24,7 +25,7 @@ const MAX_WORDS: usize = 300;
 /// The instances of a database, what they say, and what kept a child from being written.
 #[derive(Clone, Copy, Debug)]
 pub struct Live<'a> {
-    /// As it was applied or, where that could not be written, as it is.
+    /// As it was applied or, where that was not written, as it is.
     pub stateful_set: Option<&'a StatefulSet>,
     /// The instances' pods, sorted by name.
     pub pods: &'a [Arc<Pod>],
@@ -193,6 +194,18 @@ impl<'a> Live<'a> {
             .map(|pod| pod.name_any())
             .collect()
     }
+}
+
+/// The pods of those that stay, of those that are to go and count no more, and what the former said.
+pub fn part(
+    pods: &[Arc<Pod>],
+    asked: Vec<Asked>,
+    members: i32,
+) -> (Vec<Arc<Pod>>, Vec<Arc<Pod>>, Vec<Asked>) {
+    let stays = |name: &str| names::ordinal(name).is_none_or(|ordinal| ordinal < members);
+    let (stay, leave) = pods.iter().cloned().partition(|pod| stays(&pod.name_any()));
+    let asked = asked.into_iter().filter(|asked| stays(&asked.pod));
+    (stay, leave, asked.collect())
 }
 
 /// Whether that is what of the spec has shaped a pod, or a template of pods.

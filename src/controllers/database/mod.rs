@@ -22,6 +22,7 @@ pub mod lease;
 pub mod live;
 pub mod observe;
 mod rbac;
+mod reasons;
 pub mod reconcile;
 mod rollout;
 mod scale;
@@ -32,7 +33,7 @@ mod step;
 mod switchover;
 #[cfg(test)]
 mod testing;
-mod unsupported;
+mod turn;
 mod verdict;
 mod volumes;
 pub mod watches;

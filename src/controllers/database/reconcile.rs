@@ -1,36 +1,33 @@
 //! observe, validate, decide, write, ask, status: the one way through.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Pod;
+use jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::debug;
 
 use super::act::{Means, carry_out};
 use super::announce::{Announcement, announcements, tell};
-use super::certificates::{OPERATOR_LIFE, operator};
+use super::certificates::Identities;
 use super::clean_up::clean_up;
 use super::decide::{Intent, decide};
 use super::desired::{Decided, Owner, Parent, names};
 use super::error::Error;
 use super::holds::{Holds, under_way};
 use super::instances::{Asked, Instances, Survey, Target};
-use super::live::Live;
-use super::observe::{Caches, Observed, named};
+use super::live::{Live, part};
+use super::observe::{Caches, Observed};
 use super::status::{Seen, compute, is_loading_in, is_ready_in};
 use super::step::{Course, Step};
-use super::switchover::{Wish, wish};
+use super::switchover::{answered, wish};
+use super::turn::turn;
 use super::volumes::{Growth, Volumes};
 use super::write::{Applied, write, write_certificates};
 use super::{FINALIZER, Settings};
-use crate::api::database::agent::settings_hash;
 use crate::api::database::v1::Database;
 use crate::api::database::{SWITCH_OVER_TO, validate};
-use crate::pki::authority::{AUTHORITY_KEY, BUNDLE, Data, Identity};
-use crate::runtime::events::EventType;
+use crate::pki::authority::Data;
 use crate::runtime::finalizers::{self, FinalizerState};
 use crate::runtime::key::ObjectKey;
 use crate::runtime::reconcile::{Context, Next, Reconciler};
@@ -46,19 +43,9 @@ pub struct DatabaseReconciler {
     caches: Caches,
     settings: Settings,
     survey: Option<Survey>,
-    /// What the operator logs in with at the instances of a database.
-    identities: Mutex<HashMap<ObjectKey, Issued>>,
+    identities: Identities,
     holds: Holds,
     growth: Growth,
-}
-
-/// An identity, by whom and when it was issued.
-#[derive(Clone, Debug)]
-struct Issued {
-    /// In short: the authority's key is not kept twice.
-    by: String,
-    at: Timestamp,
-    identity: Arc<Identity>,
 }
 
 impl Reconciler for DatabaseReconciler {
@@ -82,7 +69,7 @@ impl Reconciler for DatabaseReconciler {
     }
 
     fn gone(&self, key: &ObjectKey) {
-        self.identities().remove(key);
+        self.identities.forget(key);
         self.holds.gone(key);
         self.growth.forget(key);
     }
@@ -95,14 +82,10 @@ impl DatabaseReconciler {
             caches,
             settings,
             survey: instances.map(Survey::new),
-            identities: Mutex::default(),
+            identities: Identities::default(),
             holds: Holds::default(),
             growth: Growth::default(),
         }
-    }
-
-    fn identities(&self) -> MutexGuard<'_, HashMap<ObjectKey, Issued>> {
-        self.identities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn bring_about(&self, database: &Database, context: &Context) -> Result<Next, Error> {
@@ -117,118 +100,114 @@ impl DatabaseReconciler {
         let seen = status.and_then(|status| status.observed_generation);
         let is_new = seen != database.metadata.generation;
         // Nothing is decided of what nobody carries out: it would be told as if it were so.
-        let mut decided = valid
-            .as_ref()
-            .ok()
-            .filter(|valid| !valid.paused)
-            .map(|valid| decide(valid, &observed, status, (&live, is_new), now));
-        let mut volumes = Volumes::default();
+        let carried_out = valid.as_ref().ok().filter(|valid| !valid.paused);
+        let mut decided = carried_out.map(|valid| decide(valid, &observed, status, &live, is_new, now));
         let outcome = match (&valid, &mut decided) {
             (Ok(valid), Some(decided)) => {
                 let owner = Owner {
+                    object: database,
                     database: valid,
                     parent,
                 };
-                let known = (&mut applied, &mut volumes);
-                self.advance((database, &owner), decided, (&observed, &live), known, context)
+                self.advance(&owner, decided, &observed, &live, &mut applied, context)
                     .await
             }
             // Where nothing else is brought about certificates are renewed all the same: in some weeks nobody could follow a primary any more.
-            _ if has_certificates(&parent, &observed, &applied) => {
+            _ if applied.has_certificates(&parent, &observed) => {
                 let (apply, settings) = (context.apply(), &self.settings);
-                write_certificates(apply, &parent, settings, &observed, &mut applied, now).await
+                let written =
+                    write_certificates(apply, &parent, settings, &observed, &mut applied, now).await;
+                written.map(|()| Volumes::default())
             }
-            _ => Ok(()),
+            _ => Ok(Volumes::default()),
         };
-        let intent = match (&valid, &decided) {
-            (Err(problems), _) => Intent::Refuse(problems),
-            (Ok(valid), Some(decided)) => Intent::CarryOut(valid, decided),
-            (Ok(_), None) => Intent::Pause,
+        let (volumes, failure) = match outcome {
+            Ok(volumes) => (volumes, None),
+            Err(error) => (Volumes::default(), Some(error)),
         };
-        let failure = outcome.as_ref().err();
         // At once: whatever goes wrong from here on, the next reconcile finds nothing to write and so nothing to tell.
         tell(database, context, std::mem::take(&mut applied.announcements)).await;
-        if failure.is_some_and(Error::is_of_the_writer) {
-            return outcome.map(|()| Next::OnChange);
-        }
+        let failure = match failure {
+            Some(error) if error.is_of_the_writer() => return Err(error),
+            failure => failure,
+        };
         let members = decided.as_ref().map_or(i32::MAX, |decided| decided.members);
         let (pods, leaving, asked) = part(&observed.pods, asked, members);
         let after = applied.ground();
         let seen = Seen {
-            intent,
+            intent: match (&valid, &decided) {
+                (Err(problems), _) => Intent::Refuse(problems),
+                (Ok(valid), Some(decided)) => Intent::CarryOut(valid, decided),
+                (Ok(_), None) => Intent::Pause,
+            },
             live: Live {
                 volumes: &volumes,
-                failure,
+                failure: failure.as_ref(),
                 ..after.live(&pods, &asked, self.survey.is_some())
             },
             leaving: &leaving,
             cluster_domain: &self.settings.cluster_domain,
         };
         let next = self.say(database, &seen, context).await?;
-        outcome.map(|()| next)
+        failure.map_or(Ok(next), Err)
     }
 
-    /// Writes the children, then begins what is next with the instances, then with the volumes.
+    /// Writes the children, then begins what is next with the instances, then with the volumes, of which it says what has become.
     async fn advance(
         &self,
-        (database, owner): (&Database, &Owner<'_>),
+        owner: &Owner<'_>,
         decided: &mut Decided,
-        (observed, live): (&Observed, &Live<'_>),
-        (applied, volumes): (&mut Applied, &mut Volumes),
+        observed: &Observed,
+        live: &Live<'_>,
+        applied: &mut Applied,
         context: &Context,
-    ) -> Result<(), Error> {
+    ) -> Result<Volumes, Error> {
         let (apply, now) = (context.apply(), context.now());
-        let asked = (&self.settings, &*decided);
-        let written = write(apply, (database, owner), asked, observed, applied, now).await;
-        if written.as_ref().is_err_and(Error::is_of_the_writer) {
-            return written;
-        }
-        // A child that cannot be written keeps nothing back that instances need. What was known of the instances is so only as long as they go by the same settings.
-        if applied.settings_hash().as_deref() == live.settings {
-            self.go_on(database, (observed, live), decided, applied, context)
-                .await;
-        }
+        let written = match write(apply, owner, &self.settings, decided, observed, applied, now).await {
+            Err(error) if error.is_of_the_writer() => return Err(error),
+            written => written,
+        };
+        // A child that cannot be written keeps nothing back that instances need.
+        self.go_on(owner, decided, observed, live, applied, context).await;
         // A StatefulSet that could not be written could not be made anew either.
         written?;
-        let seen = (owner.database, &*decided, observed);
-        self.growth
-            .step(apply, database, seen, applied, volumes, now)
-            .await
+        let growth = &self.growth;
+        growth.step(apply, owner, decided, observed, applied, now).await
     }
 
     /// Begins what is next with the instances, or what somebody wishes.
     async fn go_on(
         &self,
-        database: &Database,
-        (observed, live): (&Observed, &Live<'_>),
+        owner: &Owner<'_>,
         decided: &mut Decided,
+        observed: &Observed,
+        live: &Live<'_>,
         applied: &mut Applied,
         context: &Context,
     ) {
-        let wish = wish(database, live);
-        let step = match (&wish, &decided.course) {
-            (Some(Wish::Take(step)), _) | (None, Course::Take(step)) => Some(step.clone()),
-            _ => None,
-        };
+        let database = owner.object;
+        let goes_by_present_settings = applied.settings_hash().as_deref() == live.settings;
+        let wish = wish(database, owner.database.instances, live).filter(|_| goes_by_present_settings);
+        let step = turn(&mut decided.course, wish.as_ref(), goes_by_present_settings);
         let outcome = match &step {
             Some(step) => Some(self.carry_out(step, database, observed, applied, context).await),
             None => None,
         };
-        match (wish, outcome) {
-            (None, Some(Ok(announcement))) => applied.announcements.push(announcement),
-            (None, Some(Err(reason))) => {
-                debug!(reason, "not begun");
-                let told = step.map(|step| step.told()).unwrap_or_default();
-                decided.course = Course::Wait(format!("this to begin: {told} ({reason})"));
+        if let Some(wish) = wish {
+            applied.announcements.extend(answered(wish, outcome));
+            let taken = context.apply().annotate(database, SWITCH_OVER_TO, None).await;
+            if let Err(error) = taken {
+                debug!(%error, "cannot take away the annotation");
             }
-            (None, None) => {}
-            (Some(wish), outcome) => {
-                applied.announcements.extend(answered(wish, outcome));
-                let taken = context.apply().annotate(database, SWITCH_OVER_TO, None).await;
-                if let Err(error) = taken {
-                    debug!(%error, "cannot take away the annotation");
-                }
+            return;
+        }
+        match (step, outcome) {
+            (_, Some(Ok(announcement))) => applied.announcements.push(announcement),
+            (Some(step), Some(Err(why))) => {
+                debug!(why, "not begun");
+                decided.course = Course::Retry { step, why };
             }
+            (_, _) => {}
         }
     }
 
@@ -240,7 +219,8 @@ impl DatabaseReconciler {
         applied: &Applied,
         context: &Context,
     ) -> Result<Announcement, String> {
-        let identity = self.identity(database, &applied.certificates, context.now());
+        let (key, now) = (ObjectKey::of(database), context.now());
+        let identity = self.identities.of(key, &applied.certificates, now);
         let identity = identity.map_err(|error| error.to_string())?;
         let means = Means {
             apply: context.apply(),
@@ -296,72 +276,13 @@ impl DatabaseReconciler {
         if targets.is_empty() {
             return Vec::new();
         }
-        match self.identity(database, certificates, now) {
+        match self.identities.of(ObjectKey::of(database), certificates, now) {
             Ok(identity) => survey.ask(&identity, targets).await,
             Err(error) => {
                 debug!(%error, "instances cannot be asked");
-                let silent = |target: Target| Asked {
-                    pod: target.pod,
-                    answer: Err(error.to_string()),
-                    silent: Duration::ZERO,
-                };
-                targets.into_iter().map(silent).collect()
+                let in_vain = |target| Asked::in_vain(target, &error.to_string());
+                targets.into_iter().map(in_vain).collect()
             }
         }
     }
-
-    /// Issued anew for another authority, and when half of its life is over.
-    fn identity(
-        &self,
-        database: &Database,
-        certificates: &Data,
-        now: Timestamp,
-    ) -> Result<Arc<Identity>, Error> {
-        let key = ObjectKey::of(database);
-        let of = |key: &str| certificates.get(key).map_or(&[][..], |value| &value.0);
-        let by = settings_hash([of(BUNDLE), of(AUTHORITY_KEY)].concat());
-        let age = |issued: &Issued| now.duration_since(issued.at);
-        let is_good = |issued: &&Issued| {
-            issued.by == by && (SignedDuration::ZERO..OPERATOR_LIFE / 2).contains(&age(issued))
-        };
-        if let Some(issued) = self.identities().get(&key).filter(is_good) {
-            return Ok(Arc::clone(&issued.identity));
-        }
-        let identity = Arc::new(operator(certificates, now)?);
-        let issued = Issued {
-            by,
-            at: now,
-            identity: Arc::clone(&identity),
-        };
-        self.identities().insert(key, issued);
-        Ok(identity)
-    }
-}
-
-/// Whether there are instances, and an authority that issues their certificates.
-fn has_certificates(parent: &Parent, observed: &Observed, applied: &Applied) -> bool {
-    applied.stateful_set.is_some() && named(&observed.secrets, &names::authority(&parent.name)).is_some()
-}
-
-/// The pods of those that stay, of those that are to go and count no more, and what the former said.
-fn part(pods: &[Arc<Pod>], asked: Vec<Asked>, members: i32) -> (Vec<Arc<Pod>>, Vec<Arc<Pod>>, Vec<Asked>) {
-    let stays = |name: &str| names::ordinal(name).is_none_or(|ordinal| ordinal < members);
-    let (stay, leave) = pods.iter().cloned().partition(|pod| stays(&pod.name_any()));
-    let asked = asked.into_iter().filter(|asked| stays(&asked.pod));
-    (stay, leave, asked.collect())
-}
-
-/// What is told of a wish, and of what came of carrying it out.
-fn answered(wish: Wish, outcome: Option<Result<Announcement, String>>) -> Option<Announcement> {
-    let refusal = match (wish, outcome) {
-        (Wish::Refused(reason), _) | (_, Some(Err(reason))) => reason,
-        (_, Some(Ok(announcement))) => return Some(announcement),
-        (_, None) => return None,
-    };
-    Some(Announcement {
-        type_: EventType::Warning,
-        reason: "SwitchoverRefused".to_owned(),
-        action: "HandOver",
-        note: refusal,
-    })
 }

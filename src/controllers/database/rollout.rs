@@ -165,7 +165,7 @@ pub fn rollout(wanted: Wanted<'_>, live: &Live<'_>, now: Timestamp) -> Rollout {
     }
     rollout.course = match (unsound, live.primary()) {
         (Some(what), _) => Course::Wait(what),
-        (None, Some(primary)) => course(&instances, replica, primary, (wanted, leader), &rollout.excused),
+        (None, Some(primary)) => course(&instances, replica, primary, wanted, leader, &rollout.excused),
         (None, None) => Course::Wait("a primary".to_owned()),
     };
     rollout
@@ -175,7 +175,8 @@ fn course(
     instances: &[Instance<'_>],
     replica: Option<&Instance<'_>>,
     primary: &Report,
-    (wanted, leader): (Wanted<'_>, &str),
+    wanted: Wanted<'_>,
+    leader: &str,
     excused: &BTreeSet<String>,
 ) -> Course {
     let Some(own) = instances.iter().find(|instance| instance.name == leader) else {
@@ -281,7 +282,7 @@ fn unsound(wanted: Wanted<'_>, live: &Live<'_>) -> Option<String> {
     let busy = live
         .reports()
         .find(|(_, report)| !matches!(report.state, Doing::Leading | Doing::Streaming));
-    busy.map(|(name, report)| format!("{name} to be done with what it does: {:?}", report.state))
+    busy.map(|(name, report)| format!("{name} to be done with what it does: {}", report.state.name()))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ fn next(scene: &Scene) -> (&'static str, String) {
         Course::Take(Step::Replace { pod, .. }) => ("replace", pod.name_any()),
         Course::Take(Step::HandOver { from, to, .. }) => ("hand over", format!("{from} {to}")),
         Course::Take(Step::Restart { instance, .. }) => ("restart", instance),
+        Course::Retry { .. } => panic!("nobody has tried yet"),
     }
 }
 

@@ -231,7 +231,7 @@ impl Scene {
     pub fn decided_at(&self, second: i64) -> Decided {
         let status = self.database.status.as_ref();
         let valid = valid(&self.database);
-        self.see(|live| decide(&valid, &self.observed(), status, (live, self.is_new), at(second)))
+        self.see(|live| decide(&valid, &self.observed(), status, live, self.is_new, at(second)))
     }
 
     pub fn status(&self) -> DatabaseStatus {

@@ -7,14 +7,13 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
-use super::decide::Intent;
+use super::decide::{Intent, system_identifier};
 use super::desired::names;
 use super::lag::coarse;
 use super::lease::Missing;
 use super::live::Live;
-use super::verdict::{
-    self, BLOCKED, INVALID_SPEC, IS_PAUSED, NAME_TAKEN, PAUSED, REFUSED, REJECTED, UNSUPPORTED, Verdict,
-};
+use super::reasons;
+use super::verdict::{self, IS_PAUSED, Verdict};
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
 use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, Loss, WritePause};
 use crate::controllers::common::pod::is_ready;
@@ -36,7 +35,13 @@ pub const BACKUPS_CONFIGURED: &str = "BackupsConfigured";
 pub const DELETING: &str = "Deleting";
 
 /// Of [`CONFIGURATION_APPLIED`]: nothing of the spec can be brought about.
-const BLOCKING: [&str; 5] = [INVALID_SPEC, NAME_TAKEN, REJECTED, BLOCKED, REFUSED];
+const BLOCKING: [&str; 5] = [
+    reasons::INVALID_SPEC,
+    reasons::NAME_TAKEN,
+    reasons::REJECTED,
+    reasons::BLOCKED,
+    reasons::REFUSED,
+];
 
 /// So late at most it is noticed that a change has begun, by clocks that differ.
 const LATE: SignedDuration = SignedDuration::from_secs(5);
@@ -69,67 +74,54 @@ impl Seen<'_> {
 pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> DatabaseStatus {
     let nothing = DatabaseStatus::default();
     let before = database.status.as_ref().unwrap_or(&nothing);
-    let (live, wanted) = (&seen.live, seen.wanted());
-    let mut conditions = Conditions::new(&before.conditions, database.metadata.generation, now);
-    set(&mut conditions, AVAILABLE, verdict::available(live));
-    set(
-        &mut conditions,
-        REPLICATION_HEALTHY,
-        verdict::replication(live, wanted),
-    );
-    set(
-        &mut conditions,
-        CONFIGURATION_APPLIED,
-        verdict::configuration(seen.intent, live),
-    );
-    set(
-        &mut conditions,
-        PROGRESSING,
-        verdict::progressing(seen.intent, live, wanted),
-    );
-    if database.spec.backup.enabled {
-        let message = "spec.backup: this version makes no backups yet";
-        conditions.set(BACKUPS_CONFIGURED, State::False, UNSUPPORTED, message);
-    }
-    let is_blocked = is_blocked(&conditions, before);
-    ready(&mut conditions, seen, wanted, is_blocked);
-    degraded(&mut conditions, before, live);
-    let phase = phase(&conditions, before, seen, is_blocked);
-    let primary = live.primary();
-    let is_ready = state(&conditions, READY) == State::True;
-    let error = conditions
-        .get(READY)
-        .filter(|_| !is_ready)
-        .map(|ready| ready.message.clone());
-    let name = database.name_any();
-    let host = names::host(
-        &name,
-        &database.namespace().unwrap_or_default(),
-        seen.cluster_domain,
-    );
+    let conditions = conditions(database, before, seen, now);
+    let ready = conditions.get(READY);
+    let error = ready.filter(|_| state(&conditions, READY) != State::True);
+    let live = &seen.live;
+    let version = live.primary().and_then(|primary| primary.version.clone());
+    let namespace = database.namespace().unwrap_or_default();
+    let decided = match seen.intent {
+        Intent::CarryOut(_, decided) => decided.system_identifier.as_deref(),
+        Intent::Pause | Intent::Refuse(_) => None,
+    };
+    let pods = live.pods.iter().chain(seen.leaving);
     DatabaseStatus {
-        phase: Some(phase.to_owned()),
+        phase: Some(phase(&conditions, before, seen).to_owned()),
         observed_generation: database.metadata.generation,
-        endpoint: Some(host),
-        version: primary
-            .and_then(|primary| primary.version.clone())
-            .or_else(|| before.version.clone()),
+        endpoint: Some(names::host(&database.name_any(), &namespace, seen.cluster_domain)),
+        version: version.or_else(|| before.version.clone()),
         replicas: i32::try_from(live.pods.len() + seen.leaving.len()).unwrap_or(i32::MAX),
         ready_replicas: i32::try_from(live.ready()).unwrap_or(i32::MAX),
         primary: live.lease.leader().map(str::to_owned),
         timeline: live.lease.leader().and(live.lease.timeline).or(before.timeline),
-        system_identifier: system_identifier(before, seen),
-        instances: live
-            .pods
-            .iter()
-            .chain(seen.leaving)
-            .map(|pod| instance(live, pod))
-            .collect(),
+        system_identifier: system_identifier(Some(before), live.lease, decided),
+        instances: pods.map(|pod| instance(live, pod)).collect(),
         last_write_pause: last_write_pause(before, live),
         last_loss: last_loss(before, live),
-        error,
+        error: error.map(|ready| ready.message.clone()),
         conditions: conditions.finish(),
     }
+}
+
+fn conditions(database: &Database, before: &DatabaseStatus, seen: &Seen<'_>, now: Timestamp) -> Conditions {
+    let (live, wanted) = (&seen.live, seen.wanted());
+    let mut conditions = Conditions::new(&before.conditions, database.metadata.generation, now);
+    let found = [
+        (AVAILABLE, verdict::available(live)),
+        (REPLICATION_HEALTHY, verdict::replication(live, wanted)),
+        (CONFIGURATION_APPLIED, verdict::configuration(seen.intent, live)),
+        (PROGRESSING, verdict::progressing(seen.intent, live, wanted)),
+    ];
+    for (type_, verdict) in found {
+        set(&mut conditions, type_, verdict);
+    }
+    if database.spec.backup.enabled {
+        let message = "spec.backup: this version makes no backups yet";
+        conditions.set(BACKUPS_CONFIGURED, State::False, reasons::UNSUPPORTED, message);
+    }
+    ready(&mut conditions, before, seen, wanted);
+    degraded(&mut conditions, before, live);
+    conditions
 }
 
 /// What the status of a database is while it is deleted, from the pods that are left.
@@ -138,10 +130,10 @@ pub fn deleting(database: &Database, pods: &[Arc<Pod>], now: Timestamp) -> Datab
     let mut conditions = Conditions::new(&before.conditions, database.metadata.generation, now);
     let message = "the database is being deleted";
     for type_ in [AVAILABLE, REPLICATION_HEALTHY, CONFIGURATION_APPLIED, READY] {
-        conditions.set(type_, State::False, DELETING, message);
+        conditions.set(type_, State::False, reasons::DELETING, message);
     }
-    conditions.set(DEGRADED, State::False, DELETING, message);
-    conditions.set(PROGRESSING, State::True, DELETING, message);
+    conditions.set(DEGRADED, State::False, reasons::DELETING, message);
+    conditions.set(PROGRESSING, State::True, reasons::DELETING, message);
     let left = |pod: &Arc<Pod>| {
         before
             .instances
@@ -173,7 +165,13 @@ pub fn is_ready_in(status: &DatabaseStatus) -> bool {
 
 /// Whether it says that instances, or what is in them, are not yet as they were told to be.
 pub fn is_loading_in(status: &DatabaseStatus) -> bool {
-    find(&status.conditions, CONFIGURATION_APPLIED).is_some_and(|applied| applied.reason == verdict::LOADING)
+    find(&status.conditions, CONFIGURATION_APPLIED).is_some_and(|applied| applied.reason == reasons::LOADING)
+}
+
+/// Whether it says that all has been well at least once: until then [`DEGRADED`] gives that it has not as its reason. The phase does not tell, since one that is
+/// paused, or whose spec is invalid, is called so from the beginning.
+pub fn has_served(status: &DatabaseStatus) -> bool {
+    find(&status.conditions, DEGRADED).is_some_and(|degraded| degraded.reason != reasons::CREATING)
 }
 
 /// Whether it has served before, and this condition says that it does not now.
@@ -199,16 +197,17 @@ fn reason<'a>(conditions: &'a Conditions, type_: &str) -> &'a str {
 /// Whether nothing of the spec can be brought about. One write that the API server could not do takes nothing from a database that serves: the next one may
 /// be done.
 fn is_blocked(conditions: &Conditions, before: &DatabaseStatus) -> bool {
-    let was =
-        find(&before.conditions, CONFIGURATION_APPLIED).is_some_and(|applied| applied.reason == BLOCKED);
+    let was = find(&before.conditions, CONFIGURATION_APPLIED)
+        .is_some_and(|applied| applied.reason == reasons::BLOCKED);
     let reason = reason(conditions, CONFIGURATION_APPLIED);
-    BLOCKING.contains(&reason) && (reason != BLOCKED || was)
+    BLOCKING.contains(&reason) && (reason != reasons::BLOCKED || was)
 }
 
 /// Writes are taken, every replica streams, all instances are there and go by the present settings. What this version does not do yet takes nothing from
 /// it: that is said by [`CONFIGURATION_APPLIED`].
-fn ready(conditions: &mut Conditions, seen: &Seen<'_>, wanted: i32, is_blocked: bool) {
+fn ready(conditions: &mut Conditions, before: &DatabaseStatus, seen: &Seen<'_>, wanted: i32) {
     let all = [CONFIGURATION_APPLIED, AVAILABLE, REPLICATION_HEALTHY];
+    let is_blocked = is_blocked(conditions, before);
     conditions.ready_from(if is_blocked { &all } else { &all[1..] });
     if state(conditions, READY) != State::True {
         return;
@@ -220,19 +219,13 @@ fn ready(conditions: &mut Conditions, seen: &Seen<'_>, wanted: i32, is_blocked: 
             "{ready} of {wanted} instances are ready{}",
             verdict::not_ready(&seen.live)
         );
-        conditions.set(READY, State::False, "InstancesNotReady", message);
+        conditions.set(READY, State::False, reasons::NOT_READY, message);
     } else if taken.state != State::True {
         set(conditions, READY, taken);
     } else if matches!(seen.intent, Intent::Pause) {
         let message = format!("it serves as it is; {IS_PAUSED}");
-        conditions.set(READY, State::True, PAUSED, message);
+        conditions.set(READY, State::True, reasons::PAUSED, message);
     }
-}
-
-/// Whether it has served before, and not only begun to exist.
-fn has_served(before: &DatabaseStatus) -> bool {
-    let phase = before.phase.as_deref();
-    before.system_identifier.is_some() && phase.is_some_and(|phase| phase != "Creating")
 }
 
 fn degraded(conditions: &mut Conditions, before: &DatabaseStatus, live: &Live<'_>) {
@@ -244,15 +237,15 @@ fn degraded(conditions: &mut Conditions, before: &DatabaseStatus, live: &Live<'_
     match worst {
         None => {
             let message = "writes are taken and every replica streams";
-            conditions.set(DEGRADED, State::False, "AsExpected", message);
+            conditions.set(DEGRADED, State::False, reasons::AS_EXPECTED, message);
         }
         Some(_) if !has_served(before) => {
             let message = "it has not served in full yet";
-            conditions.set(DEGRADED, State::False, "Creating", message);
+            conditions.set(DEGRADED, State::False, reasons::CREATING, message);
         }
         Some((_, why)) if why.type_ == REPLICATION_HEALTHY && live.only_grows() => {
             let message = format!("all that streamed before do; {}", why.message);
-            conditions.set(DEGRADED, State::False, "Growing", message);
+            conditions.set(DEGRADED, State::False, reasons::GROWING, message);
         }
         Some((State::False, why)) => conditions.set(DEGRADED, State::True, &why.reason, why.message),
         Some((_, why)) => conditions.set(DEGRADED, State::Unknown, &why.reason, why.message),
@@ -299,26 +292,7 @@ fn last_loss(before: &DatabaseStatus, live: &Live<'_>) -> Option<Loss> {
     told.or_else(|| before.last_loss.clone())
 }
 
-/// Once known it stays, whatever instances say: they serve nothing else.
-fn system_identifier(before: &DatabaseStatus, seen: &Seen<'_>) -> Option<String> {
-    let decided = match seen.intent {
-        Intent::CarryOut(_, decided) => decided.system_identifier.clone(),
-        _ => None,
-    };
-    let known = [
-        before.system_identifier.clone(),
-        decided,
-        seen.live.lease.system_identifier.clone(),
-    ];
-    known.into_iter().flatten().next()
-}
-
-fn phase(
-    conditions: &Conditions,
-    before: &DatabaseStatus,
-    seen: &Seen<'_>,
-    is_blocked: bool,
-) -> &'static str {
+fn phase(conditions: &Conditions, before: &DatabaseStatus, seen: &Seen<'_>) -> &'static str {
     let is = |type_: &str| state(conditions, type_) == State::True;
     let failed = || {
         let mut reports = seen.live.reports().peekable();
@@ -328,7 +302,7 @@ fn phase(
         "Paused"
     } else if is(READY) {
         "Running"
-    } else if is_blocked && !is(AVAILABLE) || failed() {
+    } else if is_blocked(conditions, before) && !is(AVAILABLE) || failed() {
         "Failed"
     } else if !has_served(before) && (is(PROGRESSING) || !is(AVAILABLE)) {
         "Creating"
@@ -343,16 +317,14 @@ fn phase(
 fn instance(live: &Live<'_>, pod: &Pod) -> InstanceStatus {
     let name = pod.name_any();
     let report = live.answer(&name).and_then(|answer| answer.as_ref().ok());
-    let role = match report.map(|report| report.role) {
-        Some(Role::Primary) => Some("primary".to_owned()),
-        Some(Role::Replica) => Some("replica".to_owned()),
-        Some(Role::None) => None,
+    let role = match report {
+        Some(report) => report.role.label().map(str::to_owned),
         // What it said of itself last.
         None => pod.labels().get(ROLE_LABEL).cloned(),
     };
     InstanceStatus {
         role,
-        state: report.map(|report| format!("{:?}", report.state)),
+        state: report.map(|report| report.state.name().to_owned()),
         lag: report.and_then(|report| lag(live.primary(), report)),
         timeline: report.and_then(|report| report.timeline).map(i64::from),
         name,

@@ -243,6 +243,24 @@ fn the_phase_says_what_goes_on(
     assert_eq!(scene.is(DEGRADED).0, degraded);
 }
 
+/// Its data may be there already, and its phase is another one meanwhile.
+#[rstest]
+#[case::paused(json!({"paused": true}), "Paused")]
+#[case::invalid(json!({"version": "9"}), "Failed")]
+fn a_database_that_was_stopped_on_its_way_has_not_served(#[case] spec: Value, #[case] phase: &str) {
+    let mut scene = Scene::well().change(|scene| scene.lease.holder = None);
+    for spec in [spec, json!({})] {
+        let status = scene.status();
+        assert_eq!(status.system_identifier.as_deref(), Some("7"));
+        scene.database = Scene::of(spec).database;
+        scene.database.status = Some(status);
+    }
+    let stopped = scene.database.status.clone();
+    assert_eq!(stopped.unwrap().phase.as_deref(), Some(phase));
+    assert_eq!(scene.is(DEGRADED), is("False", "Creating"));
+    assert_eq!(scene.status().phase.as_deref(), Some("Creating"));
+}
+
 #[test]
 fn the_systems_identifier_stays_once_it_is_known() {
     let forgotten = Scene::well().known().change(nothing_yet);
@@ -351,6 +369,18 @@ fn a_handover_is_under_way_from_the_end_of_one_primary_until_there_is_another() 
     assert_eq!(scene.said(PROGRESSING).0, "False");
 }
 
+#[rstest]
+#[case::initialising(Doing::Initialising, "Initialising")]
+#[case::joining(Doing::Joining, "Joining")]
+#[case::rewinding(Doing::Rewinding, "Rewinding")]
+#[case::starting(Doing::Starting, "Starting")]
+#[case::promoting(Doing::Promoting, "Promoting")]
+#[case::stopping(Doing::Stopping, "Stopping")]
+fn what_an_instance_is_on_its_way_with_is_called_by_its_name(#[case] state: Doing, #[case] reason: &str) {
+    let scene = Scene::well().change(|scene| scene.report(2).state = state);
+    assert_eq!(scene.is(PROGRESSING), is("True", reason));
+}
+
 /// What the next primary lacks is told when its timeline is new.
 #[test]
 fn a_timeline_that_nobody_leads_is_not_known_yet() {
@@ -371,12 +401,19 @@ fn an_instance_manager_of_another_version_is_named_and_nothing_is_done_about_it(
     let (status, reason, message) = scene.said(CONFIGURATION_APPLIED);
     assert_eq!((status.as_str(), reason.as_str()), ("True", "Applied"));
     let expected = concat!(
-        "all instances go by the present settings; the instance manager of orders-2 is 0.0.1, and this operator's ",
+        "all instances go by the present settings; orders-2 runs instance manager 0.0.1; ",
         env!("CARGO_PKG_VERSION"),
-        ": it comes when the pod is made anew for another reason"
+        " is installed when its pod is next recreated"
     );
     assert_eq!(message, expected);
     assert!(scene.decided().pending.is_empty());
+    let two = scene.change(|scene| scene.report(1).manager = "0.0.2".into());
+    let (_, _, message) = two.said(CONFIGURATION_APPLIED);
+    let both = "orders-1 runs instance manager 0.0.2, orders-2 runs instance manager 0.0.1; ";
+    assert!(
+        message.contains(both) && message.ends_with("their pods are next recreated"),
+        "{message}"
+    );
 }
 
 #[test]

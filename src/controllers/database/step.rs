@@ -53,15 +53,30 @@ pub enum Course {
     Wait(String),
     /// This.
     Take(Step),
+    /// This as well, but it could not be begun: it is tried again.
+    Retry {
+        /// What is next.
+        step: Step,
+        /// For people: what kept it from being begun.
+        why: String,
+    },
 }
 
 impl Course {
+    /// What would be next is not begun now, since something else comes first.
+    pub fn put_off(&mut self, first: impl Into<String>) {
+        if let Self::Take(_) = self {
+            *self = Self::Wait(first.into());
+        }
+    }
+
     /// What is under way, in words.
     pub fn told(&self) -> Option<String> {
         match self {
             Self::Done => None,
             Self::Wait(what) => Some(format!("waiting for {what}")),
             Self::Take(step) => Some(step.told()),
+            Self::Retry { step, why } => Some(format!("cannot begin yet ({why}): {}", step.told())),
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use kube::ResourceExt;
 
+use super::announce::Announcement;
 use super::desired::names;
 use super::handover::{self, NEAR};
 use super::live::Live;
 use super::step::Step;
 use crate::api::database::SWITCH_OVER_TO;
 use crate::api::database::v1::Database;
+use crate::runtime::events::EventType;
 
 /// What is made of such a wish.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +22,8 @@ pub enum Wish {
     Refused(String),
 }
 
-/// The wish of whoever wrote the annotation; none if there is none.
-pub fn wish(database: &Database, live: &Live<'_>) -> Option<Wish> {
+/// The wish of whoever wrote the annotation, for one of as many instances as there are to be; none if there is none.
+pub fn wish(database: &Database, instances: i32, live: &Live<'_>) -> Option<Wish> {
     let to = database.annotations().get(SWITCH_OVER_TO)?;
     let refused = |why: String| Some(Wish::Refused(format!("{SWITCH_OVER_TO} is \"{to}\": {why}")));
     let (Some(leader), Some(primary)) = (live.lease.leader(), live.primary()) else {
@@ -30,8 +32,6 @@ pub fn wish(database: &Database, live: &Live<'_>) -> Option<Wish> {
     if leader == to {
         return Some(Wish::Granted);
     }
-    let spec = &database.spec;
-    let instances = spec.instances.unwrap_or(spec.size.instances());
     let stays = |name: &str| names::ordinal(name).is_none_or(|ordinal| ordinal < instances);
     if !primary.streams_to(to) || !stays(to) {
         let able = live
@@ -62,6 +62,21 @@ pub fn wish(database: &Database, live: &Live<'_>) -> Option<Wish> {
     }))
 }
 
+/// What is told of a wish, and of what came of carrying it out.
+pub fn answered(wish: Wish, outcome: Option<Result<Announcement, String>>) -> Option<Announcement> {
+    let refusal = match (wish, outcome) {
+        (Wish::Refused(reason), _) | (_, Some(Err(reason))) => reason,
+        (_, Some(Ok(announcement))) => return Some(announcement),
+        (_, None) => return None,
+    };
+    Some(Announcement {
+        type_: EventType::Warning,
+        reason: "SwitchoverRefused".to_owned(),
+        action: "HandOver",
+        note: refusal,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -69,19 +84,24 @@ mod tests {
     use super::*;
     use crate::api::database::agent::Lsn;
     use crate::controllers::database::scene::Scene;
+    use crate::controllers::database::testing::valid;
 
     fn wished(to: &str, change: fn(&mut Scene)) -> Option<Wish> {
         let scene = Scene::well().change(change).change(|scene| {
             let annotations = scene.database.annotations_mut();
             annotations.insert(SWITCH_OVER_TO.to_owned(), to.to_owned());
         });
-        scene.see(|live| wish(&scene.database, live))
+        seen(&scene)
+    }
+
+    fn seen(scene: &Scene) -> Option<Wish> {
+        let instances = valid(&scene.database).instances;
+        scene.see(|live| wish(&scene.database, instances, live))
     }
 
     #[test]
     fn nobody_wishes_nothing_happens() {
-        let scene = Scene::well();
-        assert_eq!(scene.see(|live| wish(&scene.database, live)), None);
+        assert_eq!(seen(&Scene::well()), None);
     }
 
     #[test]

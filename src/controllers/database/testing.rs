@@ -31,8 +31,9 @@ pub fn valid(database: &Database) -> ValidDatabase {
     validate(database).expect("the test's spec is valid")
 }
 
-pub fn owner_of<'a>(database: &Database, valid: &'a ValidDatabase) -> Owner<'a> {
+pub fn owner_of<'a>(database: &'a Database, valid: &'a ValidDatabase) -> Owner<'a> {
     Owner {
+        object: database,
         database: valid,
         parent: Parent::of(database).expect("the test's database has a uid"),
     }
@@ -62,7 +63,7 @@ pub fn children(database: &Database) -> Observed {
 pub fn decided(database: &ValidDatabase) -> Decided {
     let nothing = Ground::default();
     let live = nothing.live(&[], &[], true);
-    decide(database, &Observed::default(), None, (&live, false), at(0))
+    decide(database, &Observed::default(), None, &live, false, at(0))
 }
 
 pub fn at(second: i64) -> Timestamp {

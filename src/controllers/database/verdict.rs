@@ -7,8 +7,7 @@ use super::decide::Intent;
 use super::desired::pod::shape;
 use super::error::Error;
 use super::live::{Live, waiting};
-use super::unsupported::unsupported;
-use super::volumes;
+use super::{reasons, volumes};
 use crate::api::database::ValidDatabase;
 use crate::api::database::agent::{Report, State as Doing};
 use crate::controllers::common::pod::is_ready;
@@ -19,35 +18,8 @@ use crate::runtime::conditions::State;
 const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long ago the primary's last write may have been committed.
 pub const WRITE_MS: u64 = 10_000;
-/// The spec breaks a rule.
-pub const INVALID_SPEC: &str = "InvalidSpec";
-/// An object of that name is somebody else's.
-pub const NAME_TAKEN: &str = "NameTaken";
-/// The API server refuses an object.
-pub const REJECTED: &str = "Rejected";
-/// An object cannot be written at present.
-pub const BLOCKED: &str = "Blocked";
-/// An instance does not take its settings.
-pub const REFUSED: &str = "Refused";
-/// The author asks that nothing be changed.
-pub const PAUSED: &str = "Paused";
 /// What is said then.
 pub const IS_PAUSED: &str = "spec.paused is true: nothing is changed until it is false";
-/// What an instance says is not known.
-pub const UNREACHABLE: &str = "InstancesUnreachable";
-/// Instances have not taken yet what they were told.
-pub const LOADING: &str = "Loading";
-/// Instances are brought to where the spec has them, one by one.
-pub const ROLLING_OUT: &str = "RollingOut";
-/// What the spec asks for is not done yet by this version.
-pub const UNSUPPORTED: &str = "Unsupported";
-
-/// The primary writes, and no commit of a client comes to an end.
-pub const COMMITS_WAIT: &str = "CommitsWait";
-/// The certificate that the author names is not shown.
-pub const CERTIFICATE_REFUSED: &str = "CertificateRefused";
-/// A user, a database or an extension is not there.
-pub const CONTENT_INCOMPLETE: &str = "ContentIncomplete";
 
 /// State, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,32 +47,38 @@ pub fn available(live: &Live<'_>) -> Verdict {
             Some(trouble) => format!("no instance is the primary; {trouble}"),
             None => "no instance is the primary".to_owned(),
         };
-        return verdict(State::False, "NoPrimary", message);
+        return verdict(State::False, reasons::NO_PRIMARY, message);
     };
     let Some(pod) = live.pod(leader) else {
         let message = format!("the pod of the primary, {leader}, is gone");
-        return verdict(State::False, "PrimaryLost", message);
+        return verdict(State::False, reasons::PRIMARY_LOST, message);
     };
     let answer = match live.answer(leader) {
         Some(answer) => answer,
         None if !live.asks => {
-            return verdict(State::Unknown, "NotAsked", "instances are not asked how they are");
+            return verdict(
+                State::Unknown,
+                reasons::NOT_ASKED,
+                "instances are not asked how they are",
+            );
         }
         None => return not_running(leader, waiting(pod)),
     };
     match answer {
-        Err(error) if is_ready(pod) => verdict(State::Unknown, UNREACHABLE, unreachable(leader, error)),
+        Err(error) if is_ready(pod) => {
+            verdict(State::Unknown, reasons::UNREACHABLE, unreachable(leader, error))
+        }
         Err(_) if let Some(why) = waiting(pod) => not_running(leader, Some(why)),
         Err(error) => {
             let message = format!("the primary, {leader}, is not ready, and does not say why: {error}");
-            verdict(State::False, "PrimaryNotReady", message)
+            verdict(State::False, reasons::PRIMARY_NOT_READY, message)
         }
         Ok(report) if live.primary().is_none() => {
             let message = format!("{leader} is to be the primary: {}", doing(report));
-            verdict(State::False, "Promoting", message)
+            verdict(State::False, reasons::PROMOTING, message)
         }
         Ok(report) if report.wrote_ms.is_some_and(|ago| ago < WRITE_MS) => match live.missed(report) {
-            None => verdict(State::True, "Available", format!("{leader} takes writes")),
+            None => verdict(State::True, reasons::AVAILABLE, format!("{leader} takes writes")),
             Some(missed) => {
                 let missed: Vec<_> = missed.into_iter().collect();
                 let trouble = missed.iter().find_map(|name| trouble(live, live.pod(name)?));
@@ -109,7 +87,7 @@ pub fn available(live: &Live<'_>) -> Verdict {
                     missed.join(", "),
                     besides(trouble)
                 );
-                verdict(State::False, COMMITS_WAIT, message)
+                verdict(State::False, reasons::COMMITS_WAIT, message)
             }
         },
         Ok(report) => {
@@ -118,24 +96,28 @@ pub fn available(live: &Live<'_>) -> Verdict {
                 "the primary, {leader}, has not committed a write {since}: {}",
                 doing(report)
             );
-            verdict(State::False, "NoWrites", message)
+            verdict(State::False, reasons::NO_WRITES, message)
         }
     }
 }
 
 fn not_running(leader: &str, why: Option<String>) -> Verdict {
     let message = format!("the primary, {leader}, does not run{}", because(why));
-    verdict(State::False, "PrimaryNotRunning", message)
+    verdict(State::False, reasons::PRIMARY_NOT_RUNNING, message)
 }
 
 /// Whether every wanted replica streams, in the eyes of the primary.
 pub fn replication(live: &Live<'_>, wanted: i32) -> Verdict {
     let replicas = usize::try_from(wanted.saturating_sub(1)).unwrap_or(0);
     if wanted <= 0 {
-        return verdict(State::Unknown, "Waiting", "there are no instances");
+        return verdict(State::Unknown, reasons::WAITING, "there are no instances");
     }
     if replicas == 0 {
-        return verdict(State::True, "NoReplicas", "a single instance has no replicas");
+        return verdict(
+            State::True,
+            reasons::NO_REPLICAS,
+            "a single instance has no replicas",
+        );
     }
     let Some(primary) = live.primary() else {
         let available = available(live);
@@ -152,14 +134,14 @@ pub fn replication(live: &Live<'_>, wanted: i32) -> Verdict {
     if count >= replicas {
         return verdict(
             State::True,
-            "Streaming",
+            reasons::STREAMING,
             format!("{count} of {replicas} replicas stream"),
         );
     }
     let first = not.first().and_then(|pod| trouble(live, pod));
     let why = besides(first);
     let message = format!("{count} of {replicas} replicas stream{why}");
-    verdict(State::False, "ReplicasNotStreaming", message)
+    verdict(State::False, reasons::NOT_STREAMING, message)
 }
 
 /// Whether what the spec says is what instances go by.
@@ -171,9 +153,13 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
             } else {
                 "nothing is made yet"
             };
-            return verdict(State::False, INVALID_SPEC, format!("{problems}; {consequence}"));
+            return verdict(
+                State::False,
+                reasons::INVALID_SPEC,
+                format!("{problems}; {consequence}"),
+            );
         }
-        Intent::Pause => return verdict(State::Unknown, PAUSED, IS_PAUSED),
+        Intent::Pause => return verdict(State::Unknown, reasons::PAUSED, IS_PAUSED),
         Intent::CarryOut(database, decided) => (database, decided),
     };
     if let Some(failure) = live.failure {
@@ -184,13 +170,13 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         .find_map(|(pod, report)| Some((pod, report.refused.as_ref()?)));
     if let Some((pod, why)) = refused {
         let message = format!("{pod} does not take its settings: {why}");
-        return verdict(State::False, REFUSED, message);
+        return verdict(State::False, reasons::REFUSED, message);
     }
     if let Some(unmade) = unmade(live) {
         return unmade;
     }
     if let Some(message) = not_shown(database, live) {
-        return verdict(State::False, CERTIFICATE_REFUSED, message);
+        return verdict(State::False, reasons::CERTIFICATE_REFUSED, message);
     }
     let taken = taken(live);
     if taken.state == State::False {
@@ -200,18 +186,17 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         let pending = decided.pending.join("; ");
         let message = format!("{told}; {pending}");
         let message = message.trim_end_matches("; ");
-        return verdict(State::False, ROLLING_OUT, message);
+        return verdict(State::False, reasons::ROLLING_OUT, message);
     }
     if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
-        return verdict(State::False, volumes::NOT_GROWN, message);
+        return verdict(State::False, reasons::NOT_GROWN, message);
     }
     // Only once every pod is as the spec has it: until then an image may be on its way.
-    let unsupported = unsupported(database, live.primary());
-    if !unsupported.is_empty() {
-        return verdict(State::False, UNSUPPORTED, unsupported.join("; "));
+    if let Some(message) = unsupported(database, live) {
+        return verdict(State::False, reasons::UNSUPPORTED, message);
     }
     if let Some(message) = volumes::resizing(database, decided, live.volumes) {
-        return verdict(State::False, volumes::RESIZING, message);
+        return verdict(State::False, reasons::RESIZING, message);
     }
     if taken.state == State::True
         && let Some(not_yet) = content_made(live)
@@ -229,6 +214,13 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
     }
 }
 
+/// What the spec asks for and this version does not do: it takes the minor version that is in the image.
+fn unsupported(database: &ValidDatabase, live: &Live<'_>) -> Option<String> {
+    let runs = live.primary()?.version.as_deref()?;
+    let is_other = database.version.contains('.') && runs != database.version;
+    is_other.then(|| format!("spec.version: PostgreSQL {runs} runs, since that is in the image"))
+}
+
 /// Which pods an earlier operator has made.
 fn of_before(live: &Live<'_>) -> Option<String> {
     let outdated = live.outdated();
@@ -244,21 +236,24 @@ fn of_before(live: &Live<'_>) -> Option<String> {
 fn other_managers(live: &Live<'_>) -> Option<String> {
     let other = |(pod, report): (&str, &Report)| {
         let is_other = !report.manager.is_empty() && report.manager != OWN_VERSION;
-        is_other.then(|| format!("{pod} is {}", report.manager))
+        is_other.then(|| format!("{pod} runs instance manager {}", report.manager))
     };
     let others: Vec<String> = live.reports().filter_map(other).collect();
-    (!others.is_empty()).then(|| {
-        format!(
-            "the instance manager of {}, and this operator's {OWN_VERSION}: it comes when the pod is made anew for another reason",
-            others.join(", of ")
-        )
-    })
+    let when = match others.len() {
+        0 => return None,
+        1 => "its pod is",
+        _ => "their pods are",
+    };
+    Some(format!(
+        "{}; {OWN_VERSION} is installed when {when} next recreated",
+        others.join(", ")
+    ))
 }
 
 /// What the primary could not make of users, databases and extensions.
 fn unmade(live: &Live<'_>) -> Option<Verdict> {
     let unmade = &live.primary()?.unmade;
-    (!unmade.is_empty()).then(|| verdict(State::False, CONTENT_INCOMPLETE, unmade.join("; ")))
+    (!unmade.is_empty()).then(|| verdict(State::False, reasons::CONTENT_INCOMPLETE, unmade.join("; ")))
 }
 
 /// Why the certificate that the author names is not shown, in the words of an instance to which it was given.
@@ -276,11 +271,11 @@ fn not_shown(database: &ValidDatabase, live: &Live<'_>) -> Option<String> {
 fn content_made(live: &Live<'_>) -> Option<Verdict> {
     let Some(primary) = live.primary() else {
         let message = "there is no primary that could say what users and databases there are";
-        return Some(verdict(State::Unknown, "Waiting", message));
+        return Some(verdict(State::Unknown, reasons::WAITING, message));
     };
     let is_made = live.settings.is_some() && primary.made.as_deref() == live.settings;
     let message = "the primary has not made all users, databases and extensions yet";
-    (!is_made).then(|| verdict(State::False, LOADING, message))
+    (!is_made).then(|| verdict(State::False, reasons::LOADING, message))
 }
 
 /// Whether every instance says that it goes by the present settings.
@@ -288,7 +283,7 @@ pub fn taken(live: &Live<'_>) -> Verdict {
     if !live.asks {
         return verdict(
             State::Unknown,
-            "NotAsked",
+            reasons::NOT_ASKED,
             "instances are not asked what they go by",
         );
     }
@@ -310,23 +305,33 @@ pub fn taken(live: &Live<'_>) -> Verdict {
                 "{} of {pods} instances go by the present settings",
                 known - behind
             );
-            verdict(State::False, LOADING, message)
+            verdict(State::False, reasons::LOADING, message)
         }
-        Some((pod, error)) => verdict(State::Unknown, UNREACHABLE, unreachable(pod, error)),
+        Some((pod, error)) => verdict(State::Unknown, reasons::UNREACHABLE, unreachable(pod, error)),
         None if known == 0 || known < pods => {
             let trouble = live.pods.iter().find_map(|pod| kept_from_running(pod));
             let message = format!("{known} of {pods} instances run{}", because(trouble));
-            verdict(State::Unknown, "Waiting", message)
+            verdict(State::Unknown, reasons::WAITING, message)
         }
-        None => verdict(State::True, "Applied", "all instances go by the present settings"),
+        None => verdict(
+            State::True,
+            reasons::APPLIED,
+            "all instances go by the present settings",
+        ),
     }
 }
 
 /// Whether something is under way, and what.
 pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict {
     let (database, decided) = match intent {
-        Intent::Pause => return verdict(State::False, PAUSED, IS_PAUSED),
-        Intent::Refuse(_) => return verdict(State::False, INVALID_SPEC, "the spec has to be mended first"),
+        Intent::Pause => return verdict(State::False, reasons::PAUSED, IS_PAUSED),
+        Intent::Refuse(_) => {
+            return verdict(
+                State::False,
+                reasons::INVALID_SPEC,
+                "the spec has to be mended first",
+            );
+        }
         Intent::CarryOut(database, decided) => (database, decided),
     };
     if let Some(failure) = live.failure {
@@ -344,7 +349,7 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
         )
     };
     if let Some(told) = decided.course.told() {
-        return verdict(State::True, ROLLING_OUT, told);
+        return verdict(State::True, reasons::ROLLING_OUT, told);
     }
     // Whoever holds the Lease and does nothing is about to: the Lease as it is known may be older than the answers.
     let holds = |pod: &str| live.lease.leader() == Some(pod);
@@ -352,21 +357,20 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
     let moving = reports.find(|(pod, report)| moves(report) || report.state == Doing::Waiting && holds(pod));
     if let Some((pod, report)) = moving {
         let reason = match report.state {
-            Doing::Initialising => "Initialising",
-            Doing::Promoting | Doing::Waiting => "Promoting",
-            _ => "Joining",
+            Doing::Waiting => reasons::PROMOTING,
+            state => state.name(),
         };
         return verdict(State::True, reason, format!("{pod}: {}", doing(report)));
     }
     // In between neither the one nor the other says so.
     if let Some(stopped) = live.lease.stopped {
         let message = format!("the primary was stopped in order at {stopped:.0}, and there is none since");
-        return verdict(State::True, "Promoting", message);
+        return verdict(State::True, reasons::PROMOTING, message);
     }
     let pods = i32::try_from(live.pods.len()).unwrap_or(i32::MAX);
     if pods < wanted {
         let message = format!("{pods} of {wanted} instances have a pod");
-        return verdict(State::True, "Scaling", message);
+        return verdict(State::True, reasons::SCALING, message);
     }
     let starting = live
         .pods
@@ -374,24 +378,24 @@ pub fn progressing(intent: Intent<'_>, live: &Live<'_>, wanted: i32) -> Verdict 
         .find(|pod| live.answer(&pod.name_any()).is_none() && !is_ready(pod));
     if let Some(pod) = starting.filter(|_| live.asks) {
         let message = format!("{} starts{}", pod.name_any(), because(waiting(pod)));
-        return verdict(State::True, "Starting", message);
+        return verdict(State::True, reasons::STARTING, message);
     }
     let taken = taken(live);
-    if taken.reason == LOADING {
+    if taken.reason == reasons::LOADING {
         return verdict(State::True, taken.reason, taken.message);
     }
     if let Some(message) = volumes::resizing(database, decided, live.volumes) {
-        return verdict(State::True, volumes::RESIZING, message);
+        return verdict(State::True, reasons::RESIZING, message);
     }
-    verdict(State::False, "Complete", "nothing is under way")
+    verdict(State::False, reasons::COMPLETE, "nothing is under way")
 }
 
 /// Why a write failed: what people can mend by a name of its own.
 fn reason_of(failure: &Error) -> &'static str {
     match failure {
-        Error::Apply(ApplyError::NotOurs { .. }) => NAME_TAKEN,
-        Error::Apply(ApplyError::Rejected { .. }) => REJECTED,
-        _ => BLOCKED,
+        Error::Apply(ApplyError::NotOurs { .. }) => reasons::NAME_TAKEN,
+        Error::Apply(ApplyError::Rejected { .. }) => reasons::REJECTED,
+        _ => reasons::BLOCKED,
     }
 }
 
@@ -421,9 +425,10 @@ fn kept_from_running(pod: &Pod) -> Option<String> {
 }
 
 fn doing(report: &Report) -> String {
+    let state = report.state.name();
     match &report.message {
-        Some(message) => format!("{:?}, {message}", report.state),
-        None => format!("{:?}", report.state),
+        Some(message) => format!("{state}, {message}"),
+        None => state.to_owned(),
     }
 }
 

@@ -20,7 +20,6 @@ use super::lease::Held;
 use super::live::Ground;
 use super::observe::{Observed, named};
 use crate::api::database::agent::{SETTINGS, Synchronous, settings_hash};
-use crate::api::database::v1::Database;
 use crate::controllers::common::announce::workload_written;
 use crate::controllers::common::mark::mark;
 use crate::pki::authority::{Data, step};
@@ -67,6 +66,12 @@ impl Applied {
         settings.data.as_ref()?.get(SETTINGS).map(settings_hash)
     }
 
+    /// Whether there are instances, and an authority that issues their certificates.
+    pub fn has_certificates(&self, parent: &Parent, observed: &Observed) -> bool {
+        let authority = named(&observed.secrets, &names::authority(&parent.name));
+        self.stateful_set.is_some() && authority.is_some()
+    }
+
     /// What it is judged by.
     pub fn ground(&self) -> Ground {
         let told = self.settings.as_deref().and_then(read);
@@ -85,8 +90,9 @@ impl Applied {
 /// The first write that failed. What was done until then is in `applied`.
 pub async fn write(
     apply: &Applier,
-    (database, owner): (&Database, &Owner<'_>),
-    (settings, decided): (&Settings, &Decided),
+    owner: &Owner<'_>,
+    settings: &Settings,
+    decided: &Decided,
     observed: &Observed,
     applied: &mut Applied,
     now: Timestamp,
@@ -137,7 +143,7 @@ pub async fn write(
         apply.apply(budget, named(&observed.budgets, &name)).await?;
         budgets.push(name);
     }
-    apply.prune(database, &observed.budgets, &budgets).await?;
+    apply.prune(owner.object, &observed.budgets, &budgets).await?;
     if let Some(settings) = applied.settings_hash() {
         // One that was not marked is with the next reconcile, and its kubelet looks in its own time.
         mark(apply, observed.pods.iter(), TOLD, &settings).await;

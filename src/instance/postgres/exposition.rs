@@ -5,28 +5,12 @@ use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use serde::Serialize;
 
 use super::server::Shown;
 use crate::api::database::agent::{Report, Role, State};
 use crate::telemetry::metrics::Metrics;
 
 type Labels = Vec<(String, String)>;
-
-const ROLES: [Role; 3] = [Role::Primary, Role::Replica, Role::None];
-const STATES: [State; 11] = [
-    State::Initialising,
-    State::Joining,
-    State::Rewinding,
-    State::Starting,
-    State::Promoting,
-    State::Leading,
-    State::Streaming,
-    State::Detached,
-    State::Stopping,
-    State::Failed,
-    State::Waiting,
-];
 
 /// The exposition of what is shown. What is not known is left out.
 pub(super) fn exposition(shown: &Shown) -> Result<String, fmt::Error> {
@@ -55,15 +39,15 @@ pub(super) fn exposition(shown: &Shown) -> Result<String, fmt::Error> {
         &metrics,
         "role",
         "Which part this instance plays.",
-        &ROLES,
-        &report.role,
+        &Role::ALL.map(Role::name),
+        report.role.name(),
     );
     one_of(
         &metrics,
         "state",
         "What this instance is doing.",
-        &STATES,
-        &report.state,
+        &State::ALL.map(State::name),
+        report.state.name(),
     );
     number(
         "timeline",
@@ -127,11 +111,10 @@ fn expose_standbys(metrics: &Metrics, report: &Report) {
 }
 
 /// 1 for the present one, 0 for the others; its name is a label as in the report.
-fn one_of<T: PartialEq + Serialize>(metrics: &Metrics, name: &str, help: &str, all: &[T], present: &T) {
+fn one_of(metrics: &Metrics, name: &str, help: &str, all: &[&str], present: &str) {
     let family = Family::<Labels, Gauge>::default();
-    for value in all {
-        let text = serde_json::to_value(value).unwrap_or_default();
-        let labels = vec![(name.to_owned(), text.as_str().unwrap_or_default().to_owned())];
+    for &value in all {
+        let labels = vec![(name.to_owned(), value.to_owned())];
         family.get_or_create(&labels).set((value == present).into());
     }
     metrics.register(&format!("roadstead_postgres_{name}"), help, family);

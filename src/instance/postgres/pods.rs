@@ -74,7 +74,7 @@ impl PodClient {
         if uid.is_some() && pod.metadata.uid.as_deref() != uid {
             return Ok(Labelled::Other);
         }
-        if role_of(&pod) == label(role) {
+        if role_of(&pod) == role.label() {
             return Ok(Labelled::Already);
         }
         self.write_role(&pod, name, role, deadline).await
@@ -88,7 +88,7 @@ impl PodClient {
         let deadline = self.limit.begin();
         match get(&self.api, name, deadline).await? {
             None => Ok(Labelled::Gone),
-            Some(pod) if role_of(&pod) != label(role) => Ok(Labelled::Already),
+            Some(pod) if role_of(&pod) != role.label() => Ok(Labelled::Already),
             Some(pod) => self.write_role(&pod, name, Role::None, deadline).await,
         }
     }
@@ -101,7 +101,7 @@ impl PodClient {
         deadline: Deadline,
     ) -> Result<Labelled, RequestError> {
         // The pod may be replaced by another of the same name in between.
-        let mut patch = json!({"metadata": {"labels": {ROLE_LABEL: label(role)}}});
+        let mut patch = json!({"metadata": {"labels": {ROLE_LABEL: role.label()}}});
         if let Some(uid) = &pod.metadata.uid {
             patch["metadata"]["uid"] = json!(uid);
         }
@@ -127,14 +127,6 @@ fn is_invalid(error: &kube::Error) -> bool {
 
 fn role_of(pod: &Pod) -> Option<&str> {
     pod.metadata.labels.as_ref()?.get(ROLE_LABEL).map(String::as_str)
-}
-
-fn label(role: Role) -> Option<&'static str> {
-    match role {
-        Role::Primary => Some("primary"),
-        Role::Replica => Some("replica"),
-        Role::None => None,
-    }
 }
 
 /// Whether the process of this identity is certainly gone, and all that it started with it: the kubelet says that the container is terminated, and the

@@ -194,6 +194,25 @@ pub enum Role {
     None,
 }
 
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Primary, Self::Replica, Self::None];
+
+    /// As it is written in a [`Report`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Replica => "replica",
+            Self::None => "none",
+        }
+    }
+
+    /// What [`ROLE_LABEL`] says of a pod; none where it has no such label.
+    pub fn label(self) -> Option<&'static str> {
+        (self != Self::None).then(|| self.name())
+    }
+}
+
 /// What an instance is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
@@ -221,6 +240,40 @@ pub enum State {
     #[default]
     #[serde(other)]
     Waiting,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Initialising,
+        Self::Joining,
+        Self::Rewinding,
+        Self::Starting,
+        Self::Promoting,
+        Self::Leading,
+        Self::Streaming,
+        Self::Detached,
+        Self::Stopping,
+        Self::Failed,
+        Self::Waiting,
+    ];
+
+    /// As it is written in a [`Report`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Initialising => "Initialising",
+            Self::Joining => "Joining",
+            Self::Rewinding => "Rewinding",
+            Self::Starting => "Starting",
+            Self::Promoting => "Promoting",
+            Self::Leading => "Leading",
+            Self::Streaming => "Streaming",
+            Self::Detached => "Detached",
+            Self::Stopping => "Stopping",
+            Self::Failed => "Failed",
+            Self::Waiting => "Waiting",
+        }
+    }
 }
 
 /// What there is on an instance's volume.
@@ -394,6 +447,8 @@ pub fn settings_hash(file: impl AsRef<[u8]>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -403,6 +458,19 @@ mod tests {
         let report: Report = serde_json::from_str(report).unwrap();
         assert_eq!((report.state, report.role), (State::Waiting, Role::None));
         assert_eq!(report.received, Some(Lsn(0x300_0000)));
+    }
+
+    /// What serde takes for all that it does not know has to be the last one: so those before it are all there are.
+    #[test]
+    fn roles_and_states_are_called_the_same_in_a_report_and_everywhere_else() {
+        for (role, index) in Role::ALL.into_iter().zip(0..) {
+            assert_eq!((json!(role), role as usize), (json!(role.name()), index));
+        }
+        for (state, index) in State::ALL.into_iter().zip(0..) {
+            assert_eq!((json!(state), state as usize), (json!(state.name()), index));
+        }
+        let last = (Role::None as usize, State::Waiting as usize);
+        assert_eq!(last, (Role::ALL.len() - 1, State::ALL.len() - 1));
     }
 
     #[test]

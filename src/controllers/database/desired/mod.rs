@@ -61,7 +61,9 @@ impl Parent {
 /// A validated database, whose children objects are.
 #[derive(Debug)]
 pub struct Owner<'a> {
-    /// The database.
+    /// As the API server has it.
+    pub object: &'a Database,
+    /// What its spec leads to.
     pub database: &'a ValidDatabase,
     /// The same whatever its spec says.
     pub parent: Parent,

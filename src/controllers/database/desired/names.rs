@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::database::agent::{self, ROLE_LABEL};
+use crate::api::database::agent::{self, ROLE_LABEL, Role};
 use crate::controllers::common::labels;
 
 /// What the pods run, in the label by which a Database's children are told from those of other kinds.
@@ -77,9 +77,10 @@ pub fn selector(database: &str) -> BTreeMap<String, String> {
 }
 
 /// Selects those of its pods that have a role.
-pub fn selector_of(database: &str, role: &str) -> BTreeMap<String, String> {
+pub fn selector_of(database: &str, role: Role) -> BTreeMap<String, String> {
     let mut selector = selector(database);
-    selector.insert(ROLE_LABEL.to_owned(), role.to_owned());
+    // A pod without a role has no such label, so nothing is selected by that of no role.
+    selector.insert(ROLE_LABEL.to_owned(), role.name().to_owned());
     selector
 }
 

@@ -7,17 +7,18 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::names::{self, CONTROL_PORT, POSTGRES_PORT};
 use super::{Owner, pod};
+use crate::api::database::agent::Role;
 
 /// Leads to the primary.
 pub fn primary(owner: &Owner<'_>) -> Service {
     let name = owner.name().to_owned();
-    let selector = names::selector_of(owner.name(), "primary");
+    let selector = names::selector_of(owner.name(), Role::Primary);
     service(owner, name, selector)
 }
 
 /// Leads to replicas.
 pub fn read_only(owner: &Owner<'_>) -> Service {
-    let selector = names::selector_of(owner.name(), "replica");
+    let selector = names::selector_of(owner.name(), Role::Replica);
     service(owner, names::read_only(owner.name()), selector)
 }
 

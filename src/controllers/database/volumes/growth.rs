@@ -14,7 +14,7 @@ use super::{Volumes, claims};
 use crate::api::database::ValidDatabase;
 use crate::api::database::v1::Database;
 use crate::controllers::database::announce::Announcement;
-use crate::controllers::database::desired::Decided;
+use crate::controllers::database::desired::{Decided, Owner};
 use crate::controllers::database::error::Error;
 use crate::controllers::database::observe::Observed;
 use crate::controllers::database::write::Applied;
@@ -65,36 +65,39 @@ impl Growth {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what is to be done next, after all children are written. What the API server refuses is in `volumes`, and no error: nothing else waits for it.
+    /// Does what is to be done next, after all children are written. What the API server refuses is in the answer, and no error: nothing else waits for it.
     ///
     /// # Errors
     /// When the API server could not be asked.
     pub async fn step(
         &self,
         apply: &Applier,
-        database: &Database,
-        (valid, decided, observed): (&ValidDatabase, &Decided, &Observed),
+        owner: &Owner<'_>,
+        decided: &Decided,
+        observed: &Observed,
         applied: &mut Applied,
-        volumes: &mut Volumes,
         now: Timestamp,
-    ) -> Result<(), Error> {
-        let key = ObjectKey::of(database);
-        volumes.claims = claims(&valid.name, observed, decided.replicas);
+    ) -> Result<Volumes, Error> {
+        let (key, valid) = (ObjectKey::of(owner.object), owner.database);
+        let mut volumes = Volumes {
+            claims: claims(&valid.name, observed, decided.replicas),
+            refused: None,
+        };
         let step = step(valid, decided, observed, applied.stateful_set.as_deref());
         if step == Step::Rest {
             self.forget(&key);
-            return Ok(());
+            return Ok(volumes);
         }
         let asked = (valid.storage.bytes, step == Step::Renew);
         let before = self.refused().get(&key).cloned();
         let before = before.filter(|before| before.asked == asked);
         if let Some(refusal) = before.as_ref().filter(|refusal| refusal.holds(now)) {
             volumes.refused = Some(refusal.said.clone());
-            return Ok(());
+            return Ok(volumes);
         }
         match step {
-            Step::Ask(small) => ask(apply, valid, &small, applied, volumes).await?,
-            _ => renew(apply, database, applied, volumes).await?,
+            Step::Ask(small) => ask(apply, valid, &small, applied, &mut volumes).await?,
+            _ => renew(apply, owner.object, applied, &mut volumes).await?,
         }
         match &volumes.refused {
             Some(said) => {
@@ -108,7 +111,7 @@ impl Growth {
             }
             None => self.forget(&key),
         }
-        Ok(())
+        Ok(volumes)
     }
 }
 

@@ -32,10 +32,6 @@ use crate::api::quantity;
 use crate::api::retention::Retention;
 use crate::runtime::key::controller_of;
 
-/// Volumes cannot be as the spec says.
-pub const NOT_GROWN: &str = "VolumesNotGrown";
-/// Volumes are on their way to what the spec says.
-pub const RESIZING: &str = "Resizing";
 /// The label that a StatefulSet's controller gives to its pods.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 

@@ -92,13 +92,7 @@ impl Scene {
         let live = ground.live(&self.observed.pods, &[], true);
         Decided {
             course: self.course.clone(),
-            ..decide(
-                &valid(&self.database),
-                &self.observed,
-                None,
-                (&live, false),
-                at(60),
-            )
+            ..decide(&valid(&self.database), &self.observed, None, &live, false, at(60))
         }
     }
 
