@@ -32,7 +32,7 @@ ROADSTEAD := cargo run --quiet --
 # Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, or PostgreSQL), the upstream tools, the local cluster (e2e), or nothing
 KCM_FILES   := tests/people_apiserver.rs tests/database_volumes_apiserver.rs
 API_FILES   := $(filter-out $(KCM_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs tests/ledger.rs $(wildcard tests/postgres_*.rs)
-JUDGE_FILES := tests/opm_judge.rs
+JUDGE_FILES := $(wildcard tests/*_judge.rs)
 PURE_FILES  := $(filter-out $(KCM_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
 comma       := ,
 flags        = $(patsubst tests/%.rs,--test %,$(1))
@@ -50,7 +50,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z -]*:.*## / {sub(/:.*/, "", $$1); printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Develop
-.PHONY: check test test-api soak mutants deny fmt manifests generate build build-static run
+.PHONY: check test test-api soak bench-catalog mutants deny fmt manifests generate build build-static run
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	$(call require,cargo,install Rust 1.95 or newer)
 	$(call require,cc,apt-get install gcc)
@@ -73,6 +73,9 @@ test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, 
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES)) -- --test-threads 4
 soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm|database RUNS=5 SECONDS=600 ROUNDS=20 FAULTS=100 BACKGROUND=true
 	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" ROUNDS="$(ROUNDS)" FAULTS="$(FAULTS)" BACKGROUND="$(BACKGROUND)" hack/soak
+bench-catalog: ## Judge and serve a large catalog, beside opm in one run; prints the table
+	@hack/cluster/cluster programs
+	cargo bench --quiet --bench catalog
 mutants: ## Seed known bugs one by one and see which the tests catch: NAMES=...
 	@hack/mutants $(NAMES)
 deny: ## Judge the dependencies: licences, sources, banned crates

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 pub mod bundle;
 pub mod catalog;
+pub mod explain;
 mod files;
 pub mod generate;
 pub mod instance;
@@ -37,8 +38,10 @@ enum Command {
     Generate(generate::Args),
     /// Make OLM bundles.
     Bundle(bundle::Args),
-    /// Make file-based catalogs.
+    /// Make, judge and serve file-based catalogs.
     Catalog(catalog::Args),
+    /// Say what a code of a finding means.
+    Explain(explain::Args),
     /// Make the next release of this repository.
     Release(release::Args),
 }
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
         Command::Generate(args) => generate::main(args),
         Command::Bundle(args) => bundle::main(args),
         Command::Catalog(args) => catalog::main(args),
+        Command::Explain(args) => explain::main(&args),
         Command::Release(args) => release::main(args),
     };
     match outcome {

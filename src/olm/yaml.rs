@@ -55,6 +55,18 @@ pub fn parse<T: DeserializeOwned>(source: &str, text: &str) -> Result<Vec<T>, Er
     Ok(found)
 }
 
+/// Reads a text of one document, or of none.
+///
+/// # Errors
+/// The line in the text, from 1, and what is wrong there.
+pub fn value(text: &str) -> Result<Value, (usize, String)> {
+    let read = serde_yaml::from_str(text);
+    read.map_err(|error| {
+        let line = error.location().map_or(1, |location| location.line());
+        (line, error.to_string())
+    })
+}
+
 /// A value that serialises with sorted keys and with its ambiguous words marked.
 struct Canonical<'a>(&'a Value);
 

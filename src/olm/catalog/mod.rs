@@ -50,15 +50,20 @@ pub struct Channel {
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// The bundle's name.
+    #[serde(default)]
     pub name: String,
     /// The bundle whose users are upgraded to this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
     /// Further bundles whose users are upgraded to this one, and which nobody is upgraded to any more.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "crate::olm::fbc::blob::null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub skips: Vec<String>,
     /// A range of versions whose users are upgraded to this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_range: Option<String>,
 }
 

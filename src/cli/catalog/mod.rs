@@ -1,15 +1,18 @@
-//! `roadstead catalog`: Make file-based catalogs.
+//! `roadstead catalog`: Make, judge and serve file-based catalogs.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+
+mod serve;
+mod validate;
 
 use super::bundle::context_of;
 use super::{Outcome, files};
 use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image, deprecations};
 use crate::olm::{Error, Tree};
 
-/// Make file-based catalogs.
+/// Make, judge and serve file-based catalogs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -23,6 +26,11 @@ enum Command {
     /// Bundles that are there stay, in their channels too. The same version again takes the place of the first.
     #[command(visible_alias = "add")]
     Generate(Box<Generate>),
+    /// Find all that is wrong with a catalog, whoever made it: what opm refuses, what its server and OLM stumble over later, and what nobody means. Fails if
+    /// there are errors.
+    Validate(validate::Args),
+    /// Serve a catalog to OLM: a CatalogSource leads here by address, or by an image of this program and the catalog. Needs no cache, and writes no file.
+    Serve(Box<serve::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -65,6 +73,8 @@ struct Generate {
 pub fn main(args: Args) -> Outcome {
     match args.command {
         Command::Generate(args) => generate(*args),
+        Command::Validate(args) => validate::main(&args),
+        Command::Serve(args) => serve::main(*args),
     }
 }
 

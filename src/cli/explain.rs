@@ -1,0 +1,65 @@
+//! `roadstead explain`: What a code of a finding means.
+
+use std::io::{self, Write};
+
+use super::Outcome;
+use crate::olm::findings::{CODES, Code, code};
+
+/// Say what a code of a finding means, why there is such a rule, and what to do; without one, list all.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The code, such as channel-heads.
+    code: Option<String>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// When there is no such code.
+pub fn main(args: &Args) -> Outcome {
+    let mut out = io::stdout().lock();
+    let written = match &args.code {
+        None => CODES
+            .iter()
+            .try_for_each(|code| writeln!(out, "{:<24} {:<8} {}", code.name, code.severity, code.title)),
+        Some(name) => match code(name) {
+            Some(code) => explain(&mut out, code),
+            None => return Err(unknown(name).into()),
+        },
+    };
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()), // whoever read it has seen enough
+    }
+}
+
+fn explain(out: &mut impl Write, code: &Code) -> io::Result<()> {
+    let Code {
+        name,
+        severity,
+        title,
+        why,
+        remedy,
+    } = code;
+    writeln!(
+        out,
+        "{name} ({severity})\n\n{title}\n\nWhy: {why}\n\nWhat to do: {remedy}"
+    )
+}
+
+/// The codes that share a word with what was asked for are the likely ones.
+fn unknown(name: &str) -> String {
+    let shares = |code: &&Code| {
+        code.name
+            .split('-')
+            .any(|word| name.split('-').any(|asked| asked == word))
+    };
+    let near: Vec<&str> = CODES.iter().filter(shares).map(|code| code.name).collect();
+    match near[..] {
+        [] => format!("{name:?} is no code; `roadstead explain` lists all"),
+        _ => format!(
+            "{name:?} is no code; there are {}, and `roadstead explain` lists all",
+            near.join(", ")
+        ),
+    }
+}

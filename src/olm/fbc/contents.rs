@@ -1,0 +1,122 @@
+//! What is kept of a catalog once its files are read: names, versions, and where everything is.
+
+use std::path::PathBuf;
+
+use super::blob::Entry;
+use super::documents::Span;
+use crate::olm::findings::Place;
+
+/// Where a document is: in which of [`Contents::files`], and where in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    /// The place in the list of files.
+    pub file: usize,
+    /// Where in the file.
+    pub span: Span,
+}
+
+/// A catalog, of every package. `T` is what its reader keeps of each bundle besides.
+#[derive(Debug)]
+pub struct Contents<T> {
+    /// Its files, sorted.
+    pub files: Vec<PathBuf>,
+    /// `olm.package`
+    pub packages: Vec<Package>,
+    /// `olm.channel`
+    pub channels: Vec<Channel>,
+    /// `olm.bundle`
+    pub bundles: Vec<Bundle<T>>,
+    /// `olm.deprecations`
+    pub deprecations: Vec<Deprecations>,
+    /// Documents of other schemas.
+    pub others: Vec<Other>,
+}
+
+/// `olm.package`
+#[derive(Debug)]
+pub struct Package {
+    /// Where it is.
+    pub at: At,
+    /// Its name.
+    pub name: String,
+    /// The channel of a Subscription that names none; empty where it says none.
+    pub default_channel: String,
+}
+
+/// `olm.channel`
+#[derive(Debug)]
+pub struct Channel {
+    /// Where it is.
+    pub at: At,
+    /// The package that it belongs to.
+    pub package: String,
+    /// Its name.
+    pub name: String,
+    /// Its bundles.
+    pub entries: Vec<Entry>,
+    /// The line of each of them.
+    pub lines: Vec<usize>,
+}
+
+/// `olm.bundle`
+#[derive(Debug)]
+pub struct Bundle<T> {
+    /// Where it is.
+    pub at: At,
+    /// The package that it belongs to.
+    pub package: String,
+    /// Its name.
+    pub name: String,
+    /// Its version, with its release if it has one; none where it says no version.
+    pub version: Option<String>,
+    /// What its reader keeps of it.
+    pub kept: T,
+}
+
+/// `olm.deprecations`
+#[derive(Debug)]
+pub struct Deprecations {
+    /// Where it is.
+    pub at: At,
+    /// The package.
+    pub package: String,
+    /// One for each thing that is deprecated.
+    pub entries: Vec<Deprecation>,
+}
+
+/// One thing that is deprecated.
+#[derive(Debug)]
+pub struct Deprecation {
+    /// The line of what it refers to.
+    pub line: usize,
+    /// `olm.package`, `olm.channel` or `olm.bundle`.
+    pub schema: String,
+    /// Its name; none for the package.
+    pub name: String,
+    /// What users should do.
+    pub message: String,
+}
+
+/// A document of a schema of somebody's own.
+#[derive(Debug)]
+pub struct Other {
+    /// Where it is.
+    pub at: At,
+    /// Its schema.
+    pub schema: String,
+    /// The package that it belongs to; none for the catalog itself.
+    pub package: String,
+}
+
+impl<T> Contents<T> {
+    /// The line at which a document begins.
+    pub fn place(&self, at: At) -> Place {
+        self.line(at, at.span.line)
+    }
+
+    /// A line of the file of a document.
+    pub fn line(&self, at: At, line: usize) -> Place {
+        let file = self.files.get(at.file).cloned().unwrap_or_default();
+        Place { file, line }
+    }
+}

@@ -1,0 +1,74 @@
+//! File-based catalogs as they lie in a folder, whoever wrote them: every package, every file, JSON or YAML.
+//!
+//! ```text
+//! files (.indexignore) ──▶ documents (place, JSON) ──▶ blobs (typed, borrowed) ──▶ Contents ──▶ rules ──▶ findings
+//! ```
+//!
+//! A file is read once, by one of several threads, and let go before the next: what is kept of it is names and versions, so that a catalog of
+//! any size is judged in little memory. The rules that look at several documents go by what was kept.
+//!
+//! [`crate::olm::catalog`] makes catalogs; here they are read and judged.
+
+pub mod blob;
+pub mod constraint;
+mod contents;
+mod documents;
+mod files;
+pub mod image;
+mod locate;
+pub mod metadata;
+pub mod range;
+mod read;
+mod rules;
+
+pub use contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, Other, Package};
+pub use documents::Span;
+pub use read::{Catalog, Keep, Unread, read};
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::findings::Finding;
+
+/// The largest message that a gRPC client takes unless it says otherwise, in bytes. OLM's says nothing.
+pub const MESSAGE_LIMIT: usize = 4 << 20;
+
+/// The files of a catalog, sorted, as far as they can be looked at.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    files::files(folder).0
+}
+
+/// A document of a catalog as JSON, whatever it was written as.
+///
+/// # Errors
+/// When it cannot be parsed.
+pub fn json(document: String) -> Result<String, String> {
+    if document.trim_start().starts_with('{')
+        && serde_json::from_str::<serde::de::IgnoredAny>(&document).is_ok()
+    {
+        return Ok(document);
+    }
+    let value = documents::parse(&document).map_err(|(_, why)| why)?;
+    Ok(value.to_string())
+}
+
+/// The text that a property holds in base64.
+///
+/// # Errors
+/// When it is none.
+pub fn decode(data: &str) -> Result<String, String> {
+    let bytes = STANDARD
+        .decode(data)
+        .map_err(|error| format!("it is no base64: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| format!("it is no text: {error}"))
+}
+
+/// All that is wrong with a catalog, by file and line.
+///
+/// # Errors
+/// [`Unread`]: the folder itself cannot be read.
+pub fn validate(folder: &Path) -> Result<Vec<Finding>, Unread> {
+    Ok(read(folder, &())?.findings)
+}

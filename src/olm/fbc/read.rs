@@ -1,0 +1,282 @@
+//! Reads a folder: every file once, several at a time.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::blob::{self, Blob};
+use super::contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, Other, Package};
+use super::documents::{self, Span};
+use super::files::files;
+use super::locate::{line_of, lines_of};
+use super::rules;
+use crate::olm::findings::{Code, Finding, Place, catalog as codes};
+
+/// The folder of a catalog cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the catalog in {}: {source}", folder.display())]
+pub struct Unread {
+    folder: PathBuf,
+    source: std::io::Error,
+}
+
+/// What somebody keeps of each bundle while it is read: afterwards its text is gone.
+pub trait Keep: Sync {
+    /// What that is.
+    type Kept: Send;
+    /// Keeps it.
+    fn keep(&self, bundle: &blob::Bundle<'_>) -> Self::Kept;
+}
+
+/// Nothing.
+impl Keep for () {
+    type Kept = ();
+    fn keep(&self, _: &blob::Bundle<'_>) {}
+}
+
+/// A catalog that was read, and all that is wrong with it, by file and line.
+#[derive(Debug)]
+pub struct Catalog<T> {
+    /// What there is.
+    pub contents: Contents<T>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads a catalog.
+///
+/// # Errors
+/// [`Unread`] when the folder itself cannot be read; whatever is wrong in it is among the findings.
+pub fn read<K: Keep>(folder: &Path, keep: &K) -> Result<Catalog<K::Kept>, Unread> {
+    let is_folder = std::fs::read_dir(folder).map(drop);
+    is_folder.map_err(|source| Unread {
+        folder: folder.to_owned(),
+        source,
+    })?;
+    let (paths, failed) = files(folder);
+    let mut findings: Vec<Finding> = failed
+        .iter()
+        .map(|error| unreadable(folder, &error.to_string()))
+        .collect();
+    let mut parts = read_all(&paths, keep);
+    parts.sort_by_key(|part| part.file);
+    let mut contents = Contents {
+        files: paths,
+        packages: Vec::new(),
+        channels: Vec::new(),
+        bundles: Vec::new(),
+        deprecations: Vec::new(),
+        others: Vec::new(),
+    };
+    for part in parts {
+        findings.extend(part.findings);
+        contents.packages.extend(part.packages);
+        contents.channels.extend(part.channels);
+        contents.bundles.extend(part.bundles);
+        contents.deprecations.extend(part.deprecations);
+        contents.others.extend(part.others);
+    }
+    rules::check(&contents, &mut findings);
+    findings.sort();
+    Ok(Catalog { contents, findings })
+}
+
+/// Each file by whichever thread is free.
+fn read_all<K: Keep>(paths: &[PathBuf], keep: &K) -> Vec<Part<K::Kept>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let file = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(file) else { return done };
+            done.push(Part::of(file, path, keep));
+        }
+    };
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(paths.len());
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut parts = work();
+        for other in others {
+            // A thread that panicked panics here, too
+            parts.extend(
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
+        }
+        parts
+    })
+}
+
+fn unreadable(path: &Path, why: &str) -> Finding {
+    let place = Place {
+        file: path.to_owned(),
+        line: 0,
+    };
+    Finding::new(
+        &codes::FILE_UNREADABLE,
+        &place,
+        format!("it cannot be read: {why}"),
+    )
+}
+
+/// What one file brings.
+struct Part<T> {
+    file: usize,
+    findings: Vec<Finding>,
+    packages: Vec<Package>,
+    channels: Vec<Channel>,
+    bundles: Vec<Bundle<T>>,
+    deprecations: Vec<Deprecations>,
+    others: Vec<Other>,
+}
+
+/// A document, as long as its text is there.
+pub(super) struct Scene<'a> {
+    path: &'a Path,
+    text: &'a str,
+    line: usize,
+}
+
+impl Scene<'_> {
+    /// The line of the first that has this text.
+    pub(super) fn place(&self, text: &str) -> Place {
+        self.at(line_of(self.text, self.line, text))
+    }
+
+    fn at(&self, line: usize) -> Place {
+        Place {
+            file: self.path.to_owned(),
+            line,
+        }
+    }
+
+    /// What a rule finds at the first line that has this text.
+    pub(super) fn finding(&self, code: &'static Code, text: &str, message: impl Into<String>) -> Finding {
+        Finding::new(code, &self.place(text), message)
+    }
+}
+
+impl<T> Part<T> {
+    fn of<K: Keep<Kept = T>>(file: usize, path: &Path, keep: &K) -> Self {
+        let mut part = Self {
+            file,
+            findings: Vec::new(),
+            packages: Vec::new(),
+            channels: Vec::new(),
+            bundles: Vec::new(),
+            deprecations: Vec::new(),
+            others: Vec::new(),
+        };
+        match std::fs::read_to_string(path) {
+            Ok(text) => documents::each(&text, |document| match document {
+                Ok((span, json)) => {
+                    let scene = Scene {
+                        path,
+                        text: &text[span.start..span.end],
+                        line: span.line,
+                    };
+                    part.take(At { file, span }, &scene, &json, keep);
+                }
+                Err((line, message)) => {
+                    let place = Place {
+                        file: path.to_owned(),
+                        line,
+                    };
+                    part.findings
+                        .push(Finding::new(&codes::DOCUMENT_SYNTAX, &place, message));
+                }
+            }),
+            Err(error) => part.findings.push(unreadable(path, &error.to_string())),
+        }
+        part
+    }
+
+    fn take<K: Keep<Kept = T>>(&mut self, at: At, scene: &Scene<'_>, json: &str, keep: &K) {
+        let blob = match Blob::of(json) {
+            Ok(blob) => blob,
+            Err(error) => return self.findings.push(misread(at.span, scene, &error)),
+        };
+        match blob {
+            Blob::Package(package) => {
+                rules::package(&package, scene, &mut self.findings);
+                self.packages.push(Package {
+                    at,
+                    name: package.name.to_string(),
+                    default_channel: package.default_channel.to_string(),
+                });
+            }
+            Blob::Channel(channel) => {
+                let lines = lines_of(
+                    scene.text,
+                    scene.line,
+                    "name",
+                    channel.entries.iter().map(|entry| entry.name.as_str()),
+                );
+                let channel = Channel {
+                    at,
+                    package: channel.package.to_string(),
+                    name: channel.name.to_string(),
+                    entries: channel.entries,
+                    lines,
+                };
+                self.channels.push(channel);
+            }
+            Blob::Bundle(bundle) => {
+                let version = rules::bundle(&bundle, scene, &mut self.findings);
+                self.bundles.push(Bundle {
+                    at,
+                    package: bundle.package.to_string(),
+                    name: bundle.name.to_string(),
+                    version,
+                    kept: keep.keep(&bundle),
+                });
+            }
+            Blob::Deprecations(document) => {
+                let names = document.entries.iter().map(|entry| &*entry.reference.schema);
+                let lines = lines_of(scene.text, scene.line, "schema", names);
+                let entries = document
+                    .entries
+                    .iter()
+                    .zip(lines)
+                    .map(|(entry, line)| Deprecation {
+                        line,
+                        schema: entry.reference.schema.to_string(),
+                        name: entry.reference.name.to_string(),
+                        message: entry.message.to_string(),
+                    });
+                let (package, entries) = (document.package.to_string(), entries.collect());
+                self.deprecations.push(Deprecations { at, package, entries });
+            }
+            Blob::Other(other) => {
+                rules::other(&other, scene, &mut self.findings);
+                let (schema, package) = (other.schema.to_string(), other.package.to_string());
+                self.others.push(Other { at, schema, package });
+            }
+            Blob::Nameless => {
+                let message = "the document has no schema";
+                self.findings
+                    .push(scene.finding(&codes::SCHEMA_MISSING, "", message));
+            }
+        }
+    }
+}
+
+/// What became of a document that is none of its schema.
+fn misread(span: Span, scene: &Scene<'_>, error: &serde_json::Error) -> Finding {
+    let told = error.to_string();
+    // The text was one line where it was YAML, and then its own lines say nothing
+    let line = if scene.text.trim_start().starts_with('{') {
+        span.line + error.line().saturating_sub(1)
+    } else {
+        span.line
+    };
+    let told = told.split(" at line ").next().unwrap_or_default().to_owned();
+    let code = if told.starts_with("duplicate field") {
+        &codes::DUPLICATE_KEY
+    } else {
+        &codes::FIELD_TYPE
+    };
+    Finding::new(code, &scene.at(line), told)
+}

@@ -1,0 +1,301 @@
+//! Rules of `olm.bundle` and its properties.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::{Prerelease, Version};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::blob::{self, ChannelProperty, Gvk, Object, PackageRequired, PackageVersion};
+use super::super::contents::Contents;
+use super::super::metadata::Metadata;
+use super::super::read::Scene;
+use super::super::{MESSAGE_LIMIT, constraint, decode, documents, image};
+use super::{Packages, listed};
+use crate::olm::findings::{Code, Finding, Place, catalog as codes};
+
+/// The longest release, in characters.
+const MAX_RELEASE: usize = 20;
+
+/// What the document itself shows; gives the version, with its release.
+pub(in super::super) fn check(
+    bundle: &blob::Bundle<'_>,
+    scene: &Scene<'_>,
+    findings: &mut Vec<Finding>,
+) -> Option<String> {
+    let mut judge = Judge {
+        bundle,
+        scene,
+        findings,
+    };
+    judge.images();
+    judge.properties();
+    judge.sizes();
+    judge.version()
+}
+
+struct Judge<'a, 'b> {
+    bundle: &'a blob::Bundle<'b>,
+    scene: &'a Scene<'a>,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl<'b> Judge<'_, 'b> {
+    fn found(&mut self, code: &'static Code, near: &str, message: String) {
+        let finding = self
+            .scene
+            .finding(code, near, format!("bundle {}: {message}", &*self.bundle.name));
+        self.findings.push(finding);
+    }
+
+    fn images(&mut self) {
+        let bundle = self.bundle;
+        let has_objects = bundle.values("olm.bundle.object").next().is_some();
+        match &*bundle.image {
+            "" if has_objects => {}
+            "" => self.found(
+                &codes::BUNDLE_IMAGE,
+                "",
+                "it has neither image nor objects".to_owned(),
+            ),
+            name => match image::check(name) {
+                Err(why) => self.found(&codes::IMAGE_REFERENCE, name, format!("image is {name:?}: {why}")),
+                Ok(reference) if reference.digest().is_none() => {
+                    self.found(&codes::IMAGE_BY_TAG, name, format!("image is {name:?}"));
+                }
+                Ok(_) => {}
+            },
+        }
+        for (index, related) in bundle.related_images.iter().enumerate() {
+            let name = &*related.image;
+            if !name.is_empty()
+                && let Err(why) = image::check(name)
+            {
+                let message = format!("relatedImages[{index}].image is {name:?}: {why}");
+                self.found(&codes::IMAGE_REFERENCE, name, message);
+            }
+        }
+    }
+
+    fn properties(&mut self) {
+        let mut metadata = 0;
+        for (index, property) in self.bundle.properties.iter().enumerate() {
+            let kind = &*property.kind;
+            let Some(value) = property.value else {
+                let message = format!("properties[{index}] of type {kind:?} has no value");
+                self.found(&codes::PROPERTY_VALUE, kind, message);
+                continue;
+            };
+            metadata += usize::from(kind == "olm.csv.metadata");
+            if let Err(why) = check_value(kind, value) {
+                let message = format!("properties[{index}] of type {kind}: {why}");
+                self.found(&codes::PROPERTY_VALUE, kind, message);
+                continue;
+            }
+            self.requirement(index, kind, value);
+        }
+        if metadata > 1 {
+            let message = format!("it has {metadata} properties olm.csv.metadata");
+            self.found(&codes::CSV_METADATA_DUPLICATE, "olm.csv.metadata", message);
+        }
+    }
+
+    /// What OLM's resolver makes of a property.
+    fn requirement(&mut self, index: usize, kind: &str, value: &RawValue) {
+        let (code, checked) = match kind {
+            "olm.package.required" => {
+                let Ok(required) = documents::part::<PackageRequired<'_>>(value.get()) else {
+                    return;
+                };
+                let checked = constraint::check_required(&required.package_name, &required.version_range);
+                (&codes::REQUIRED_RANGE, checked)
+            }
+            "olm.constraint" => (&codes::CONSTRAINT, constraint::check(value.get())),
+            _ => return,
+        };
+        if let Err(why) = checked {
+            self.found(code, kind, format!("properties[{index}] of type {kind}: {why}"));
+        }
+    }
+
+    fn version(&mut self) -> Option<String> {
+        let bundle = self.bundle;
+        let mut versions = bundle.values("olm.package");
+        let (first, more) = (versions.next(), versions.count());
+        let Some((_, value)) = first.filter(|_| more == 0) else {
+            let count = if first.is_some() { more + 1 } else { 0 };
+            let message = format!("it has {count} properties olm.package");
+            self.found(&codes::PACKAGE_PROPERTY, "olm.package", message);
+            return None;
+        };
+        // One that cannot be read was told already
+        let package: PackageVersion<'b> = documents::part(value.get()).ok()?;
+        if *package.package_name != *bundle.package {
+            let message = format!(
+                "its property olm.package is of package {:?}, and it belongs to {:?}",
+                &*package.package_name, &*bundle.package
+            );
+            self.found(&codes::PACKAGE_PROPERTY, "olm.package", message);
+        }
+        let text = &*package.version;
+        let version: Version = match text.parse() {
+            Ok(version) => version,
+            Err(why) => {
+                self.found(
+                    &codes::VERSION,
+                    "olm.package",
+                    format!("its version is {text:?}: {why}"),
+                );
+                return None;
+            }
+        };
+        let release = &*package.release;
+        if release.is_empty() {
+            return Some(version.to_string());
+        }
+        self.release(&version, release);
+        Some(format!("{version}-{release}"))
+    }
+
+    fn release(&mut self, version: &Version, release: &str) {
+        let refused = if release.len() > MAX_RELEASE {
+            Some(format!("it has {} characters", release.len()))
+        } else {
+            Prerelease::new(release).err().map(|error| error.to_string())
+        };
+        if let Some(why) = refused {
+            self.found(
+                &codes::RELEASE,
+                release,
+                format!("its release is {release:?}: {why}"),
+            );
+        }
+        if !version.build.is_empty() {
+            let message = format!("its version is {version} and its release {release:?}");
+            self.found(&codes::RELEASE, release, message);
+        }
+        let expected = format!("{}-v{version}-{release}", &*self.bundle.package);
+        if *self.bundle.name != *expected {
+            let message = format!("with release {release:?} it must be called {expected}");
+            self.found(&codes::BUNDLE_NAME, "name", message);
+        }
+    }
+
+    /// What a server would send of it, as far as the lengths of its parts tell.
+    fn sizes(&mut self) {
+        let bundle = self.bundle;
+        let length = |value: Option<&RawValue>| value.map_or(0, |value| value.get().len());
+        let is_object = |kind: &str| kind == "olm.bundle.object";
+        let (mut told, mut metadata, mut objects) = (bundle.name.len() + bundle.image.len(), 0, 0);
+        for property in &bundle.properties {
+            match &*property.kind {
+                "olm.csv.metadata" => metadata += length(property.value),
+                // Base64 takes a third more than what it stands for
+                kind if is_object(kind) => objects += length(property.value) / 4 * 3,
+                kind => told += kind.len() + length(property.value),
+            }
+        }
+        let related: usize = bundle
+            .related_images
+            .iter()
+            .map(|it| it.name.len() + it.image.len() + 24)
+            .sum();
+        // Where there are no objects, the ClusterServiceVersion that is made of the metadata is sent as one, too
+        let whole = told
+            + if objects > 0 {
+                objects
+            } else {
+                (metadata + related) * 2
+            };
+        let listed = if bundle.image.is_empty() { whole } else { told };
+        if listed > MESSAGE_LIMIT {
+            let message = format!("a server would send {listed} bytes of it; {MESSAGE_LIMIT} are accepted");
+            self.found(&codes::MESSAGE_SIZE, "", message);
+        } else if whole > MESSAGE_LIMIT {
+            let message =
+                format!("a server would send {whole} bytes of it to consoles; {MESSAGE_LIMIT} are accepted");
+            self.found(&codes::PACKAGE_MESSAGE_SIZE, "", message);
+        }
+    }
+}
+
+/// Whether a property's value has the shape of its type.
+fn check_value(kind: &str, value: &RawValue) -> Result<(), String> {
+    fn shaped<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, String> {
+        // The line would be that of the value
+        let told = |error: serde_json::Error| {
+            error
+                .to_string()
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        // A list would be taken for the fields in their order
+        if value.get().trim_start().starts_with('[') {
+            return Err("it is a list, and an object is accepted".to_owned());
+        }
+        documents::part(value.get()).map_err(told)
+    }
+    match kind {
+        "olm.package" => shaped::<PackageVersion<'_>>(value).map(drop),
+        "olm.package.required" => shaped::<PackageRequired<'_>>(value).map(drop),
+        "olm.gvk" | "olm.gvk.required" => shaped::<Gvk<'_>>(value).map(drop),
+        "olm.channel" => shaped::<ChannelProperty<'_>>(value).map(drop),
+        "olm.csv.metadata" => shaped::<Metadata<'_>>(value).map(drop),
+        "olm.bundle.object" => {
+            let object: Object<'_> = shaped(value)?;
+            let text = decode(&object.data).map_err(|why| format!("data: {why}"))?;
+            documents::parse(&text)
+                .map(drop)
+                .map_err(|(_, why)| format!("data is neither JSON nor YAML: {why}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What all documents show together.
+pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, findings: &mut Vec<Finding>) {
+    let mut seen: BTreeMap<(&str, &str), Place> = BTreeMap::new();
+    let mut versions: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for channel in &contents.channels {
+        let names = channel.entries.iter().map(|entry| entry.name.as_str());
+        entries.entry(&channel.package).or_default().extend(names);
+    }
+    for bundle in &contents.bundles {
+        let place = contents.place(bundle.at);
+        let (name, package) = (bundle.name.as_str(), bundle.package.as_str());
+        let mut found = |code: &'static Code, message| findings.push(Finding::new(code, &place, message));
+        if name.is_empty() {
+            found(
+                &codes::BUNDLE_NAME,
+                format!("a bundle of package {package:?} has no name"),
+            );
+        }
+        if packages.get(package).is_none() {
+            let message = format!("bundle {name} belongs to package {package:?}, which is not there");
+            found(&codes::PACKAGE_UNKNOWN, message);
+        }
+        if let Some(first) = seen.insert((package, name), place.clone()) {
+            found(
+                &codes::BUNDLE_DUPLICATE,
+                format!("bundle {name} of package {package} is in {first}, too"),
+            );
+        }
+        if !entries.get(package).is_some_and(|names| names.contains(name)) {
+            let message = format!("bundle {name} is in no channel of package {package}");
+            found(&codes::BUNDLE_WITHOUT_ENTRY, message);
+        }
+        let Some(version) = &bundle.version else { continue };
+        let others = versions.entry((package, version)).or_default();
+        others.insert(name);
+        if others.len() > 1 {
+            let names = listed(others.iter().copied());
+            found(
+                &codes::VERSION_DUPLICATE,
+                format!("version {version} of package {package} is in {names}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The rules of a file-based catalog: those of operator-registry (`ConvertToModel`, `Validate`), those that its server and OLM turn out to have, and a few
+//! whose breach nobody means.
+
+use std::collections::BTreeMap;
+
+mod bundles;
+mod channels;
+mod deprecations;
+mod packages;
+
+pub(super) use bundles::check as bundle;
+pub(super) use packages::{one as package, other};
+
+use super::contents::{Bundle, Channel, Contents};
+use crate::olm::findings::Finding;
+
+/// Looks at what several documents say together.
+pub(super) fn check<T>(contents: &Contents<T>, findings: &mut Vec<Finding>) {
+    let packages = Packages::of(contents);
+    packages::all(contents, &packages, findings);
+    channels::all(contents, &packages, findings);
+    bundles::all(contents, &packages, findings);
+    deprecations::all(contents, &packages, findings);
+}
+
+/// What belongs to each package that something names, whether it is there or not.
+struct Packages<'a, T>(BTreeMap<&'a str, Belongings<'a, T>>);
+
+struct Belongings<'a, T> {
+    is_there: bool,
+    channels: BTreeMap<&'a str, &'a Channel>,
+    bundles: BTreeMap<&'a str, &'a Bundle<T>>,
+}
+
+impl<T> Default for Belongings<'_, T> {
+    fn default() -> Self {
+        Self {
+            is_there: false,
+            channels: BTreeMap::new(),
+            bundles: BTreeMap::new(),
+        }
+    }
+}
+
+impl<'a, T> Packages<'a, T> {
+    fn of(contents: &'a Contents<T>) -> Self {
+        let mut all: BTreeMap<&str, Belongings<'a, T>> = BTreeMap::new();
+        for package in &contents.packages {
+            all.entry(&package.name).or_default().is_there = true;
+        }
+        for channel in &contents.channels {
+            let channels = &mut all.entry(&channel.package).or_default().channels;
+            channels.entry(&channel.name).or_insert(channel);
+        }
+        for bundle in &contents.bundles {
+            let bundles = &mut all.entry(&bundle.package).or_default().bundles;
+            bundles.entry(&bundle.name).or_insert(bundle);
+        }
+        Self(all)
+    }
+
+    /// What belongs to a package that is there.
+    fn get(&self, name: &str) -> Option<&Belongings<'a, T>> {
+        self.0.get(name).filter(|package| package.is_there)
+    }
+}
+
+/// `a, b and 3 more`, so that a message stays short however many there are.
+fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST: usize = 5;
+    let names: Vec<&str> = names.into_iter().collect();
+    match names.len().checked_sub(MOST) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..MOST].join(", ")),
+    }
+}

@@ -1,0 +1,128 @@
+//! Rules of `olm.package`, and of documents of somebody's own.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::super::blob::{self, Icon};
+use super::super::contents::Contents;
+use super::super::read::Scene;
+use super::{Packages, listed};
+use crate::olm::findings::{Finding, catalog as codes};
+
+/// What the document itself shows.
+pub(in super::super) fn one(package: &blob::Package<'_>, scene: &Scene<'_>, findings: &mut Vec<Finding>) {
+    let name = &*package.name;
+    if !is_dns_label(name) {
+        let message = format!("the package's name is {name:?}, which is no DNS label");
+        findings.push(scene.finding(&codes::PACKAGE_NAME, "name", message));
+    }
+    if package.default_channel.is_empty() {
+        let message = format!("package {name} names no default channel");
+        findings.push(scene.finding(&codes::DEFAULT_CHANNEL, "", message));
+    }
+    if let Some(icon) = &package.icon
+        && let Err(why) = check_icon(icon)
+    {
+        let message = format!("the icon of package {name} {why}");
+        findings.push(scene.finding(&codes::ICON, "icon", message));
+    }
+}
+
+/// What its server files a document of somebody's own under.
+pub(in super::super) fn other(other: &blob::Other<'_>, scene: &Scene<'_>, findings: &mut Vec<Finding>) {
+    for (field, value) in [("schema", &other.schema), ("package", &other.package)] {
+        let is_needed = field == "schema" || !value.is_empty();
+        if is_needed && !is_key(value) {
+            let message = format!("{field} is {:?}", &**value);
+            findings.push(scene.finding(&codes::SCHEMA_NAME, value, message));
+        }
+    }
+}
+
+/// What all documents show together.
+pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, findings: &mut Vec<Finding>) {
+    let mut seen: BTreeMap<&str, _> = BTreeMap::new();
+    for package in &contents.packages {
+        let place = contents.place(package.at);
+        let mut found = |code, message| findings.push(Finding::new(code, &place, message));
+        let name = package.name.as_str();
+        if let Some(first) = seen.insert(name, place.clone()) {
+            found(
+                &codes::PACKAGE_DUPLICATE,
+                format!("package {name} is also in {first}"),
+            );
+            continue;
+        }
+        let Some(its) = packages.get(name) else { continue };
+        if its.channels.is_empty() {
+            found(
+                &codes::PACKAGE_WITHOUT_CHANNEL,
+                format!("package {name} has no channel"),
+            );
+        } else if !package.default_channel.is_empty()
+            && !its.channels.contains_key(package.default_channel.as_str())
+        {
+            let known = listed(its.channels.keys().copied());
+            let message = format!(
+                "the default channel of package {name} is {:?}; its channels are {known}",
+                package.default_channel
+            );
+            found(&codes::DEFAULT_CHANNEL, message);
+        }
+    }
+}
+
+/// RFC 1123, at most 63 characters.
+fn is_dns_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    (1..=63).contains(&bytes.len())
+        && bytes.iter().all(|&byte| inner(byte) || byte == b'-')
+        && bytes.first().is_some_and(|&byte| inner(byte))
+        && bytes.last().is_some_and(|&byte| inner(byte))
+}
+
+fn is_key(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+/// Whether the first bytes of an icon are those of its type.
+fn check_icon(icon: &Icon<'_>) -> Result<(), String> {
+    let data = STANDARD.decode(icon.base64data.as_bytes());
+    let data = data.map_err(|error| format!("is no base64: {error}"))?;
+    let begins = |with: &[u8]| data.starts_with(with);
+    let fits = match &*icon.mediatype {
+        "image/png" => begins(b"\x89PNG\r\n\x1a\n"),
+        "image/jpeg" => begins(b"\xff\xd8\xff"),
+        "image/gif" => begins(b"GIF8"),
+        "image/svg+xml" => {
+            let head = String::from_utf8_lossy(&data[..data.len().min(4096)]);
+            head.contains("<svg")
+        }
+        other => return Err(format!("is of type {other:?}")),
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("is no {}", &*icon.mediatype))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_named_as_a_label() {
+        for good in ["a", "roadstead", "a-b-9", &"a".repeat(63)] {
+            assert!(is_dns_label(good), "{good}");
+        }
+        for bad in ["", "-a", "a-", "A", "a.b", "a_b", &"a".repeat(64)] {
+            assert!(!is_dns_label(bad), "{bad}");
+        }
+    }
+}

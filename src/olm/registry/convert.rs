@@ -1,0 +1,155 @@
+//! From a bundle's document to the messages of the registry.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::api;
+use super::csv::{self, OfPackage};
+use crate::olm::fbc::blob::{self, Bundle, Gvk, Object, PackageRequired, PackageVersion};
+use crate::olm::fbc::metadata::Metadata;
+use crate::olm::fbc::{self, Keep};
+use crate::olm::json;
+use crate::olm::yaml;
+
+/// What every list of bundles needs: all of the message but what depends on the channel, and what is large.
+pub(super) struct Told;
+
+impl Keep for Told {
+    type Kept = api::Bundle;
+
+    /// What cannot be read is left out: it is among the findings, so such a catalog is never served.
+    fn keep(&self, bundle: &Bundle<'_>) -> api::Bundle {
+        let version: Option<PackageVersion<'_>> =
+            bundle.values(blob::PACKAGE).find_map(|(_, value)| read(value));
+        api::Bundle {
+            csv_name: bundle.name.to_string(),
+            package_name: bundle.package.to_string(),
+            bundle_path: bundle.image.to_string(),
+            version: version
+                .map(|version| version.version.to_string())
+                .unwrap_or_default(),
+            provided_apis: kinds(bundle, "olm.gvk"),
+            required_apis: kinds(bundle, "olm.gvk.required"),
+            dependencies: dependencies(bundle),
+            properties: properties(bundle),
+            ..api::Bundle::default()
+        }
+    }
+}
+
+fn read<'a, T: serde::Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn kinds(bundle: &Bundle<'_>, kind: &str) -> Vec<api::GroupVersionKind> {
+    let values = bundle.values(kind);
+    let read = values.filter_map(|(_, value)| read::<Gvk<'_>>(value));
+    read.map(|gvk| api::GroupVersionKind {
+        group: gvk.group.to_string(),
+        version: gvk.version.to_string(),
+        kind: gvk.kind.to_string(),
+        plural: String::new(),
+    })
+    .collect()
+}
+
+fn dependencies(bundle: &Bundle<'_>) -> Vec<api::Dependency> {
+    let of = |property: &blob::Property<'_>| {
+        let value = property.value?;
+        match &*property.kind {
+            "olm.gvk.required" => Some(("olm.gvk", canonical(value)?)),
+            "olm.package.required" => {
+                let required: PackageRequired<'_> = read(value)?;
+                let (name, range) = (&*required.package_name, &*required.version_range);
+                let value = serde_json::json!({"packageName": name, "version": range});
+                Some((blob::PACKAGE, json::sorted(&value).ok()?))
+            }
+            _ => None,
+        }
+    };
+    let found = bundle.properties.iter().filter_map(of);
+    found
+        .map(|(kind, value)| api::Dependency {
+            r#type: kind.to_owned(),
+            value,
+        })
+        .collect()
+}
+
+/// All but those that would be sent twice.
+fn properties(bundle: &Bundle<'_>) -> Vec<api::Property> {
+    let told = bundle
+        .properties
+        .iter()
+        .filter(|property| !matches!(&*property.kind, "olm.bundle.object" | "olm.csv.metadata"));
+    told.filter_map(|property| {
+        let (r#type, value) = (property.kind.to_string(), canonical(property.value?)?);
+        Some(api::Property { r#type, value })
+    })
+    .collect()
+}
+
+fn canonical(value: &RawValue) -> Option<String> {
+    json::sorted(&read::<Value>(value)?).ok()
+}
+
+/// What is large, and asked for one bundle at a time.
+#[derive(Default)]
+pub(super) struct Large {
+    pub(super) csv_json: String,
+    pub(super) objects: Vec<String>,
+}
+
+/// The ClusterServiceVersion and the objects of a bundle, by its document and its package's.
+///
+/// # Errors
+/// When one of the two is not what it was when the catalog was read.
+pub(super) fn large(bundle: &Bundle<'_>, package: &blob::Package<'_>) -> Result<Large, serde_json::Error> {
+    let mut objects = Vec::new();
+    for (_, value) in bundle.values("olm.bundle.object") {
+        let object: Object<'_> = serde_json::from_str(value.get())?;
+        objects.push(manifest(&object)?);
+    }
+    let is_csv = |object: &&String| {
+        let kind = serde_json::from_str::<Value>(object).ok();
+        kind.is_some_and(|object| object["kind"] == "ClusterServiceVersion")
+    };
+    let mut csv_json = objects.iter().find(is_csv).cloned().unwrap_or_default();
+    let mut metadata = bundle.values("olm.csv.metadata");
+    if let (true, Some((_, value)), None) = (csv_json.is_empty(), metadata.next(), metadata.next()) {
+        let metadata: Metadata<'_> = serde_json::from_str(value.get())?;
+        let version = bundle
+            .values(blob::PACKAGE)
+            .find_map(|(_, value)| read::<PackageVersion<'_>>(value));
+        let version = version
+            .map(|version| version.version.to_string())
+            .unwrap_or_default();
+        let of_package = OfPackage {
+            icon: package.icon.as_ref(),
+            description: &package.description,
+        };
+        csv_json = csv::of(
+            &bundle.name,
+            &version,
+            &metadata,
+            &bundle.related_images,
+            &of_package,
+        )?;
+        if objects.is_empty() {
+            objects.push(csv_json.clone());
+        }
+    }
+    Ok(Large { csv_json, objects })
+}
+
+/// The JSON of a manifest, whatever it was written as.
+fn manifest(object: &Object<'_>) -> Result<String, serde_json::Error> {
+    let refused = |why: String| serde::de::Error::custom(why);
+    let data = fbc::decode(&object.data).map_err(refused)?;
+    // What is JSON already stays as it is
+    if data.trim_start().starts_with('{') {
+        return Ok(data);
+    }
+    let value = yaml::value(&data).map_err(|(_, why)| refused(why))?;
+    json::sorted_for_pages(&value)
+}

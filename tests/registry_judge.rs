@@ -1,0 +1,307 @@
+//! `opm` is the judge of our registry: each question is answered as `opm serve` answers it, field by field; and of our verdicts on catalogs.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "support/catalogs.rs"]
+mod catalogs;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use roadstead::olm::registry::api::registry_client::RegistryClient;
+use roadstead::olm::registry::{Limits, Watched, api, serve};
+use tokio::time::{Instant, sleep};
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `opm`, which is built with the local cluster's programs.
+fn opm() -> PathBuf {
+    let assets = Command::new(root().join("hack/cluster/cluster"))
+        .arg("assets")
+        .output()
+        .unwrap();
+    let program = PathBuf::from(String::from_utf8(assets.stdout).unwrap().trim()).join("opm");
+    assert!(
+        program.exists(),
+        "opm is not built yet; run `hack/cluster/cluster programs`"
+    );
+    program
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// `opm serve`, which ends with the value.
+struct Upstream(Child);
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn upstream(folder: &Path) -> (Upstream, RegistryClient<Channel>) {
+    let port = free_port();
+    let process = Command::new(opm())
+        .args([
+            "serve",
+            "--pprof-addr",
+            "",
+            "--termination-log",
+            "/dev/null",
+            "--port",
+            &port.to_string(),
+        ])
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let upstream = Upstream(process);
+    (upstream, connect(port).await)
+}
+
+async fn ours(folder: &Path) -> RegistryClient<Channel> {
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let folder = folder.to_owned();
+    tokio::spawn(async move {
+        serve(
+            folder,
+            listener,
+            Limits::default(),
+            Watched::default(),
+            std::future::pending(),
+        )
+        .await
+        .unwrap();
+    });
+    connect(port).await
+}
+
+async fn connect(port: u16) -> RegistryClient<Channel> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        match endpoint.connect().await {
+            Ok(channel) => return RegistryClient::new(channel),
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+type Answers = BTreeMap<String, Result<Vec<String>, (Code, String)>>;
+
+fn one<T: std::fmt::Debug>(
+    answer: Result<tonic::Response<T>, Status>,
+) -> Result<Vec<String>, (Code, String)> {
+    let answer = answer.map_err(|status| (status.code(), status.message().to_owned()))?;
+    Ok(vec![format!("{:#?}", answer.into_inner())])
+}
+
+/// All that comes, as a set.
+async fn many<T: std::fmt::Debug>(
+    answer: Result<tonic::Response<Streaming<T>>, Status>,
+) -> Result<Vec<String>, (Code, String)> {
+    let told = |status: Status| (status.code(), status.message().to_owned());
+    let mut stream = answer.map_err(told)?.into_inner();
+    let mut all = Vec::new();
+    while let Some(item) = stream.message().await.map_err(told)? {
+        all.push(format!("{item:#?}"));
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// Everything that can be asked of a catalog, and things that are not there.
+async fn ask(mut client: RegistryClient<Channel>) -> Answers {
+    let mut answers = Answers::new();
+    let mut bundles = client
+        .list_bundles(api::ListBundlesRequest {})
+        .await
+        .unwrap()
+        .into_inner();
+    let mut known = Vec::new();
+    while let Some(bundle) = bundles.message().await.unwrap() {
+        known.push(bundle);
+    }
+    answers.insert(
+        "ListBundles".into(),
+        many(client.list_bundles(api::ListBundlesRequest {}).await).await,
+    );
+    answers.insert(
+        "ListPackages".into(),
+        many(client.list_packages(api::ListPackageRequest {}).await).await,
+    );
+    let nothing = api::Bundle {
+        package_name: "none".into(),
+        channel_name: "none".into(),
+        csv_name: "none".into(),
+        ..Default::default()
+    };
+    let mut half = known[0].clone();
+    half.channel_name = "none".into();
+    let mut nearly = known[0].clone();
+    nearly.csv_name = "none".into();
+    for bundle in known.iter().chain([&nothing, &half, &nearly]) {
+        let api::Bundle {
+            package_name,
+            channel_name,
+            csv_name,
+            ..
+        } = bundle.clone();
+        let mut note = |question: &str, answer| {
+            answers.insert(
+                format!("{question} {package_name} {channel_name} {csv_name}"),
+                answer,
+            );
+        };
+        let (pkg_name, name) = (package_name.clone(), package_name.clone());
+        note(
+            "GetPackage",
+            one(client.get_package(api::GetPackageRequest { name }).await),
+        );
+        let request = api::GetBundleRequest {
+            pkg_name: pkg_name.clone(),
+            channel_name: channel_name.clone(),
+            csv_name: csv_name.clone(),
+        };
+        note("GetBundle", one(client.get_bundle(request).await));
+        let request = api::GetBundleInChannelRequest {
+            pkg_name: pkg_name.clone(),
+            channel_name: channel_name.clone(),
+        };
+        #[allow(deprecated)]
+        let answer = client.get_bundle_for_channel(request).await;
+        note("GetBundleForChannel", one(answer));
+        let request = api::GetReplacementRequest {
+            csv_name: csv_name.clone(),
+            pkg_name,
+            channel_name: channel_name.clone(),
+        };
+        note(
+            "GetBundleThatReplaces",
+            one(client.get_bundle_that_replaces(request).await),
+        );
+        let request = api::GetAllReplacementsRequest {
+            csv_name: csv_name.clone(),
+        };
+        note(
+            "GetChannelEntriesThatReplace",
+            many(client.get_channel_entries_that_replace(request).await).await,
+        );
+    }
+    let mut kinds: Vec<api::GroupVersionKind> = known
+        .iter()
+        .flat_map(|bundle| bundle.provided_apis.clone())
+        .collect();
+    kinds.push(api::GroupVersionKind {
+        kind: "None".into(),
+        ..Default::default()
+    });
+    for api::GroupVersionKind {
+        group, version, kind, ..
+    } in kinds
+    {
+        let mut note = |question: &str, answer| {
+            answers.insert(format!("{question} {group} {version} {kind}"), answer);
+        };
+        let request = api::GetAllProvidersRequest {
+            group: group.clone(),
+            version: version.clone(),
+            kind: kind.clone(),
+            plural: String::new(),
+        };
+        note(
+            "GetChannelEntriesThatProvide",
+            many(client.get_channel_entries_that_provide(request).await).await,
+        );
+        let request = api::GetLatestProvidersRequest {
+            group: group.clone(),
+            version: version.clone(),
+            kind: kind.clone(),
+            plural: String::new(),
+        };
+        note(
+            "GetLatestChannelEntriesThatProvide",
+            many(client.get_latest_channel_entries_that_provide(request).await).await,
+        );
+        let request = api::GetDefaultProviderRequest {
+            group: group.clone(),
+            version: version.clone(),
+            kind: kind.clone(),
+            plural: String::new(),
+        };
+        note(
+            "GetDefaultBundleThatProvides",
+            one(client.get_default_bundle_that_provides(request).await),
+        );
+    }
+    answers
+}
+
+async fn assert_the_same(folder: &Path) {
+    let (_upstream, client) = upstream(folder).await;
+    let expected = ask(client).await;
+    let answers = ask(ours(folder).await).await;
+    assert_eq!(
+        answers.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>()
+    );
+    for (question, expected) in &expected {
+        let answer = &answers[question];
+        if answer != expected {
+            let (ours, theirs) = (told(answer), told(expected));
+            let same = ours
+                .bytes()
+                .zip(theirs.bytes())
+                .take_while(|(one, other)| one == other)
+                .count();
+            let around = |text: &str| {
+                String::from_utf8_lossy(
+                    &text.as_bytes()[same.saturating_sub(200)..(same + 100).min(text.len())],
+                )
+                .into_owned()
+            };
+            panic!(
+                "{question}: ours\n{}\nupstream\n{}",
+                around(&ours),
+                around(&theirs)
+            );
+        }
+    }
+    assert!(expected.len() > 10);
+}
+
+fn told(answer: &Result<Vec<String>, (Code, String)>) -> String {
+    match answer {
+        Ok(all) => all.join("\n"),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_products_catalog_is_served_as_upstream_serves_it() {
+    assert_the_same(&root().join("catalog")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_with_all_that_there_may_be_is_served_as_upstream_serves_it() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &catalogs::rich());
+    assert_the_same(folder.path()).await;
+}
