@@ -66,7 +66,8 @@ fn main() {
             "--port",
             &port.to_string(),
         ]);
-        command.arg(&configs);
+        // It leaves its cache there when it is killed
+        command.arg(&configs).env("TMPDIR", folder.path());
         command
     };
     let warm = |port: u16| {

@@ -40,18 +40,21 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// `opm serve`, which ends with the value.
-struct Upstream(Child);
+/// `opm serve`, which ends with the value, and so does the cache that it leaves behind.
+struct Upstream {
+    process: Child,
+    _cache: tempfile::TempDir,
+}
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
 async fn upstream(folder: &Path) -> (Upstream, RegistryClient<Channel>) {
-    let port = free_port();
+    let (port, cache) = (free_port(), tempfile::tempdir().unwrap());
     let process = Command::new(opm())
         .args([
             "serve",
@@ -63,11 +66,15 @@ async fn upstream(folder: &Path) -> (Upstream, RegistryClient<Channel>) {
             &port.to_string(),
         ])
         .arg(folder)
+        .env("TMPDIR", cache.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let upstream = Upstream(process);
+    let upstream = Upstream {
+        process,
+        _cache: cache,
+    };
     (upstream, connect(port).await)
 }
 
