@@ -175,6 +175,8 @@ fn environment(image: &str) -> Vec<EnvVar> {
     };
     environment.extend((MIN_MAJOR..=MAX_MAJOR).map(postgres));
     environment.extend([
+        // Each thread would have a heap of its own, most of which stays empty. The operator waits for the network nearly always: one suffices it
+        variable("MALLOC_ARENA_MAX", "1"),
         variable("WEBHOOK_ADDRESS", &format!(":{}", webhooks::PORT)),
         field("POD_NAME", "metadata.name"),
         field("POD_NAMESPACE", "metadata.namespace"),
