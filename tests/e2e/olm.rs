@@ -304,15 +304,25 @@ pub async fn approve(world: &World, version: &str) -> Outcome {
 /// Has OLM carry out the plan of the version once more, and waits until it has: as it does where its record of what it did was lost.
 pub async fn repeat_plan(world: &World, version: &str) -> Outcome {
     let plans = world.api(INSTALL_PLAN, OPERATORS);
-    let mut plan = plan_with(world, version, "Complete").await?;
-    let name = plan.metadata.name.clone().unwrap_or_default();
-    plan.data["status"]["phase"] = json!("Installing");
-    plan.data["status"]["conditions"] = json!([]);
-    plan.data["status"]["startTime"] = Value::Null;
-    for step in plan.data["status"]["plan"].as_array_mut().into_iter().flatten() {
-        step["status"] = json!("Unknown");
-    }
-    plans.replace_status(&name, &PostParams::default(), &plan).await?;
+    // OLM may write the plan in between
+    until("the InstallPlan to be begun once more", SOON, || async {
+        let mut plan = plan_with(world, version, "Complete").await?;
+        let name = plan.metadata.name.clone().unwrap_or_default();
+        plan.data["status"]["phase"] = json!("Installing");
+        plan.data["status"]["conditions"] = json!([]);
+        plan.data["status"]["startTime"] = Value::Null;
+        for step in plan.data["status"]["plan"].as_array_mut().into_iter().flatten() {
+            step["status"] = json!("Unknown");
+        }
+        plans.replace_status(&name, &PostParams::default(), &plan).await?;
+        Ok(Seen::There(()))
+    })
+    .await?;
+    carried_out(world, version).await
+}
+
+/// Waits until OLM has done all that the plan of a version says.
+pub async fn carried_out(world: &World, version: &str) -> Outcome {
     plan_with(world, version, "Complete").await.map(drop)
 }
 

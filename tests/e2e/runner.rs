@@ -63,8 +63,8 @@ pub async fn run(settings: Settings, all: &[Scenario], wanted: &[String]) -> Exi
         failed.len(),
         begun.elapsed().as_secs_f64()
     );
-    for name in &failed {
-        println!("failed: {name}");
+    for Failed { name, why } in &failed {
+        println!("failed: {name}: {why}");
     }
     if failed.is_empty() && !chosen.is_empty() {
         ExitCode::SUCCESS
@@ -73,8 +73,14 @@ pub async fn run(settings: Settings, all: &[Scenario], wanted: &[String]) -> Exi
     }
 }
 
-/// The names of those that failed.
-async fn together(group: &[&Scenario], world: &Arc<World>) -> Vec<&'static str> {
+/// A scenario that failed, to be named once more at the end: what is told of the cluster in between is long.
+struct Failed {
+    name: &'static str,
+    why: String,
+}
+
+/// Those that failed.
+async fn together(group: &[&Scenario], world: &Arc<World>) -> Vec<Failed> {
     let width = world.settings.width;
     let shared = group.len() > 1 && width > 1;
     if shared {
@@ -82,7 +88,12 @@ async fn together(group: &[&Scenario], world: &Arc<World>) -> Vec<&'static str> 
         if let Err(failure) = olm::installed(world, "0.3.0").await {
             println!("FAILED to install what scenarios share: {failure}");
             explain::print(world).await;
-            return group.iter().map(|it| it.name).collect();
+            let why = format!("what scenarios share is not installed: {failure}");
+            let failed = |it: &&Scenario| Failed {
+                name: it.name,
+                why: why.clone(),
+            };
+            return group.iter().map(failed).collect();
         }
         world.share(true);
     }
@@ -95,8 +106,7 @@ async fn together(group: &[&Scenario], world: &Arc<World>) -> Vec<&'static str> 
     failed
 }
 
-/// The name, if it failed.
-async fn one(scenario: &Scenario, world: &Arc<World>, shared: bool) -> Option<&'static str> {
+async fn one(scenario: &Scenario, world: &Arc<World>, shared: bool) -> Option<Failed> {
     let started = Instant::now();
     let own = Arc::new(Own::default());
     let outcome = guarded(scenario, Arc::clone(world), Arc::clone(&own)).await;
@@ -109,7 +119,10 @@ async fn one(scenario: &Scenario, world: &Arc<World>, shared: bool) -> Option<&'
         Err(failure) => {
             println!("FAILED {seconds:6.1} s  {}: {failure}", scenario.name);
             explain::print(world).await;
-            Some(scenario.name)
+            Some(Failed {
+                name: scenario.name,
+                why: failure.to_string(),
+            })
         }
     };
     for note in own.notes() {

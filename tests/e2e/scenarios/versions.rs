@@ -223,6 +223,7 @@ pub async fn while_olm_is_held_between_definition_and_operator_both_versions_wor
     let hold = Hold::begin(&world, "0.2.0").await?;
     olm::approve(&world, "0.3.0").await?;
     olm::phase(&world, "0.3.0", "Pending", SOON).await?;
+    olm::carried_out(&world, "0.3.0").await?;
     stores_v1(&world).await?;
     both_versions_are_served(&world).await?;
     proxy
@@ -317,6 +318,10 @@ pub(super) async fn both_versions_are_served(world: &World) -> Outcome {
         let served = versions.iter().all(|version| version["served"] == json!(true));
         let strategy = text(&definition, "/spec/conversion/strategy");
         let bundle = text(&definition, "/spec/conversion/webhook/clientConfig/caBundle");
+        // The API server takes up a definition a moment after it was written: it is asked for what it has to convert
+        for kind in [MY_PROXY_V1ALPHA1, MY_PROXY] {
+            world.list_everywhere(kind, "").await?;
+        }
         Ok(Seen::when(
             served && strategy == "Webhook" && !bundle.is_empty(),
             (),
