@@ -5,9 +5,11 @@
 #[allow(dead_code, reason = "a test needs more of this")]
 #[path = "../tests/support/catalogs.rs"]
 mod catalogs;
+#[path = "../tests/support/opm.rs"]
+mod opm;
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,7 +30,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let configs = folder.path().join("configs");
     let bytes = write(&configs);
-    let opm = opm();
+    let opm = opm::program();
     let ours = Path::new(env!("CARGO_BIN_EXE_roadstead"));
     println!(
         "{PACKAGES} packages, {} bundles, {} MB of JSON; medians of {RUNS}",
@@ -178,17 +180,6 @@ fn write(configs: &Path) -> usize {
         bytes += std::fs::metadata(folder.join("catalog.json")).unwrap().len() as usize;
     }
     bytes
-}
-
-fn opm() -> PathBuf {
-    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("hack/cluster/cluster");
-    let assets = Command::new(cluster).arg("assets").output().unwrap();
-    let program = PathBuf::from(String::from_utf8(assets.stdout).unwrap().trim()).join("opm");
-    assert!(
-        program.exists(),
-        "opm is not built yet; run `hack/cluster/cluster programs`"
-    );
-    program
 }
 
 /// How long a program takes, in seconds, and what it holds at most, in MiB.

@@ -4,6 +4,8 @@
 
 #[path = "support/gadgets.rs"]
 mod gadgets;
+#[path = "support/opm.rs"]
+mod opm;
 #[path = "support/registry.rs"]
 mod registry;
 #[path = "support/widgets.rs"]
@@ -27,19 +29,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `opm`, which is built with the local cluster's programs.
 fn opm(arguments: &[&str]) -> Output {
-    let assets = Command::new(root().join("hack/cluster/cluster"))
-        .arg("assets")
-        .output()
-        .unwrap();
-    let folder = PathBuf::from(String::from_utf8(assets.stdout).unwrap().trim());
-    let program = folder.join("opm");
-    assert!(
-        assets.status.success() && program.exists(),
-        "opm is not built yet; run `hack/cluster/cluster programs`"
-    );
-    without_proxy(Command::new(program).current_dir(root()).args(arguments))
+    without_proxy(Command::new(opm::program()).current_dir(root()).args(arguments))
 }
 
 fn assert_accepted(output: &Output) {

@@ -4,10 +4,12 @@
 
 #[path = "support/catalogs.rs"]
 mod catalogs;
+#[path = "support/opm.rs"]
+mod opm;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -19,20 +21,6 @@ use tonic::{Code, Status, Streaming};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// `opm`, which is built with the local cluster's programs.
-fn opm() -> PathBuf {
-    let assets = Command::new(root().join("hack/cluster/cluster"))
-        .arg("assets")
-        .output()
-        .unwrap();
-    let program = PathBuf::from(String::from_utf8(assets.stdout).unwrap().trim()).join("opm");
-    assert!(
-        program.exists(),
-        "opm is not built yet; run `hack/cluster/cluster programs`"
-    );
-    program
 }
 
 fn free_port() -> u16 {
@@ -55,7 +43,7 @@ impl Drop for Upstream {
 
 async fn upstream(folder: &Path) -> (Upstream, RegistryClient<Channel>) {
     let (port, cache) = (free_port(), tempfile::tempdir().unwrap());
-    let process = Command::new(opm())
+    let process = Command::new(opm::program())
         .args([
             "serve",
             "--pprof-addr",

@@ -73,6 +73,17 @@ fn has(kind: &'static str, value: Value) -> impl FnOnce(&mut Vec<Value>) {
     }
 }
 
+/// Gives the only version that nothing replaces this version and release, and its name by both.
+fn released(version: &'static str, release: &'static str) -> impl FnOnce(&mut Vec<Value>) {
+    move |documents| {
+        let name = format!("a-v{version}-{release}");
+        documents[1]["entries"][0]["name"] = json!(name);
+        documents[4]["name"] = json!(name);
+        documents[4]["properties"][1]["value"] =
+            json!({"packageName": "a", "version": version, "release": release});
+    }
+}
+
 fn written(name: &'static str, code: &'static str, file: &str, text: &str) -> Broken {
     let mut broken = of(name, code, |_| {});
     broken.files.push((file.to_owned(), text.to_owned()));
@@ -389,6 +400,14 @@ pub fn all() -> Vec<Broken> {
             "version",
             set(2, "/properties/1/value/version", json!("")),
         ),
+        of("release-shape", "release", released("1.0.0", "a_b")),
+        of("release-beside-build", "release", released("1.0.0+b", "1")),
+        of(
+            "release-long",
+            "release",
+            released("1.0.0", "aaaaaaaaaaaaaaaaaaaaa"),
+        )
+        .differs(LATER),
         of(
             "property-package-shape",
             "property-value",
