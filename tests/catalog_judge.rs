@@ -79,6 +79,85 @@ fn what_is_valid_is_so_for_both() {
     }
 }
 
+/// Names of images, good and bad, of which each part is tried.
+#[test]
+fn names_of_images_are_read_as_upstream_reads_them() {
+    let digest = |algorithm: &str, digit: &str, length| format!("{algorithm}:{}", digit.repeat(length));
+    let names = [
+        "a".to_owned(),
+        "a/b".to_owned(),
+        "a:5000".to_owned(),
+        "a_b.c:v1".to_owned(),
+        "a__b/c--d/e.f".to_owned(),
+        "a___b".to_owned(),
+        "a._b".to_owned(),
+        "a_/b".to_owned(),
+        "-a".to_owned(),
+        "A".to_owned(),
+        "A/b".to_owned(),
+        "localhost/a".to_owned(),
+        "localhost:5000/a:v1".to_owned(),
+        "a.b:/c".to_owned(),
+        "a.b:x/c".to_owned(),
+        "a.-b/c".to_owned(),
+        "a..b/c".to_owned(),
+        "a_b.c/d".to_owned(),
+        "Registry.example.org/a".to_owned(),
+        "registry.example.org/A".to_owned(),
+        "registry.example.org/a//b".to_owned(),
+        "registry.example.org/a/".to_owned(),
+        "/a".to_owned(),
+        "10.0.0.1:5000/a".to_owned(),
+        "[::1]:5000/a".to_owned(),
+        "[2001:db8::1]/a:v1".to_owned(),
+        "[::1/a".to_owned(),
+        "[::1]x/a".to_owned(),
+        "a:".to_owned(),
+        "a:.b".to_owned(),
+        "a:-b".to_owned(),
+        "a:_b.c-d".to_owned(),
+        "a:b:c".to_owned(),
+        format!("a:{}", "b".repeat(128)),
+        format!("a:{}", "b".repeat(129)),
+        format!("r.example.org/{}", "a".repeat(240)),
+        format!("r.example.org/{}", "a".repeat(260)),
+        "a@".to_owned(),
+        "a@b".to_owned(),
+        "a@sha256:abc".to_owned(),
+        format!("a@{}", digest("sha256", "a", 64)),
+        format!("a@{}", digest("sha256", "A", 64)),
+        format!("a@{}", digest("sha256", "g", 64)),
+        format!("a@{}", digest("sha256", "a", 63)),
+        format!("a:v1@{}", digest("sha384", "a", 96)),
+        format!("a:v1@{}", digest("sha512", "0", 128)),
+        format!("a@{}", digest("sha1", "a", 40)),
+        format!("a@{0}@{0}", digest("sha256", "a", 64)),
+        "f".repeat(64),
+        format!("a.b/{}", "f".repeat(64)),
+        format!("{}:v1", "f".repeat(64)),
+        "f".repeat(63),
+        " a".to_owned(),
+        "a b".to_owned(),
+        "https://a/b".to_owned(),
+        "ä".to_owned(),
+    ];
+    let opm = opm::program();
+    let mut wrong = Vec::new();
+    for name in names {
+        let mut documents = plain();
+        documents[2]["image"] = serde_json::json!(name);
+        let folder = tempfile::tempdir().unwrap();
+        catalogs::write(folder.path(), &documents);
+        let findings = validate(folder.path()).unwrap();
+        let ours = findings.into_iter().find(is_error);
+        let theirs = refused_by_opm(&opm, folder.path());
+        if ours.is_some() != theirs.is_some() {
+            wrong.push(format!("{name:?}: {ours:?}; upstream: {theirs:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn each_code_is_broken_by_a_catalog_of_the_table() {
     let table = all();

@@ -8,9 +8,10 @@ use serde_json::value::RawValue;
 
 use super::super::blob::{self, ChannelProperty, Gvk, Object, PackageRequired, PackageVersion};
 use super::super::contents::Contents;
+use super::super::image::Reference;
 use super::super::metadata::Metadata;
 use super::super::read::Scene;
-use super::super::{MESSAGE_LIMIT, constraint, decode, documents, image};
+use super::super::{MESSAGE_LIMIT, constraint, decode, documents};
 use super::{Packages, listed};
 use crate::olm::findings::{Code, Finding, Place, catalog as codes};
 
@@ -58,9 +59,9 @@ impl<'b> Judge<'_, 'b> {
                 "",
                 "it has neither image nor objects".to_owned(),
             ),
-            name => match image::check(name) {
+            name => match Reference::of(name) {
                 Err(why) => self.found(&codes::IMAGE_REFERENCE, name, format!("image is {name:?}: {why}")),
-                Ok(reference) if reference.digest().is_none() => {
+                Ok(reference) if reference.digest.is_none() => {
                     self.found(&codes::IMAGE_BY_TAG, name, format!("image is {name:?}"));
                 }
                 Ok(_) => {}
@@ -69,7 +70,7 @@ impl<'b> Judge<'_, 'b> {
         for (index, related) in bundle.related_images.iter().enumerate() {
             let name = &*related.image;
             if !name.is_empty()
-                && let Err(why) = image::check(name)
+                && let Err(why) = Reference::of(name)
             {
                 let message = format!("relatedImages[{index}].image is {name:?}: {why}");
                 self.found(&codes::IMAGE_REFERENCE, name, message);
