@@ -1,5 +1,6 @@
 //! From a bundle's document to the messages of the registry.
 
+use prost::Message;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -11,17 +12,33 @@ use crate::olm::fbc::{self, Keep};
 use crate::olm::json;
 use crate::olm::yaml;
 
-/// What every list of bundles needs: all of the message but what depends on the channel, and what is large.
-pub(super) struct Told;
+/// What every list of bundles needs: all of the message but what depends on the channel, and what is large. It is kept as it is sent, in a
+/// quarter of the room.
+#[derive(Debug)]
+pub(super) struct Told(Box<[u8]>);
 
-impl Keep for Told {
-    type Kept = api::Bundle;
+impl Told {
+    fn of(message: &api::Bundle) -> Self {
+        Self(message.encode_to_vec().into_boxed_slice())
+    }
+
+    pub(super) fn message(&self) -> api::Bundle {
+        // Nothing else was ever put there than a message
+        api::Bundle::decode(&*self.0).unwrap_or_default()
+    }
+}
+
+/// Keeps what is told.
+pub(super) struct Telling;
+
+impl Keep for Telling {
+    type Kept = Told;
 
     /// What cannot be read is left out: it is among the findings, so such a catalog is never served.
-    fn keep(&self, bundle: &Bundle<'_>) -> api::Bundle {
+    fn keep(&self, bundle: &Bundle<'_>) -> Told {
         let version: Option<PackageVersion<'_>> =
             bundle.values(blob::PACKAGE).find_map(|(_, value)| read(value));
-        api::Bundle {
+        Told::of(&api::Bundle {
             csv_name: bundle.name.to_string(),
             package_name: bundle.package.to_string(),
             bundle_path: bundle.image.to_string(),
@@ -33,7 +50,7 @@ impl Keep for Told {
             dependencies: dependencies(bundle),
             properties: properties(bundle),
             ..api::Bundle::default()
-        }
+        })
     }
 }
 

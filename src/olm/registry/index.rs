@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::api;
-use super::convert::{self, Large, Told};
+use super::convert::{self, Large, Telling, Told};
 use super::disk::{Held, Stamp};
 use crate::olm::fbc::blob::{self, Blob};
 use crate::olm::fbc::{self, At, Contents, Unread};
@@ -25,7 +25,7 @@ pub struct Index {
 #[derive(Debug)]
 struct Bundle {
     at: At,
-    told: api::Bundle,
+    told: Told,
 }
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Index {
     /// # Errors
     /// See [`Refused`].
     pub fn read(folder: &Path) -> Result<(Self, Vec<Finding>), Refused> {
-        let fbc::Catalog { contents, findings } = fbc::read(folder, &Told)?;
+        let fbc::Catalog { contents, findings } = fbc::read(folder, &Telling)?;
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
         let (errors, others): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_error);
         if !errors.is_empty() {
@@ -120,7 +120,7 @@ impl Index {
         Stamp::all(&fbc::files(folder)) != self.stamps
     }
 
-    fn of(contents: Contents<api::Bundle>, files: Vec<Held>, stamps: Vec<(PathBuf, Option<Stamp>)>) -> Self {
+    fn of(contents: Contents<Told>, files: Vec<Held>, stamps: Vec<(PathBuf, Option<Stamp>)>) -> Self {
         let deprecated = deprecated(&contents);
         let deprecation = |package: &str, schema: &str, name: &str| {
             deprecated
@@ -200,7 +200,7 @@ impl Index {
         let told = self
             .bundles
             .get(entry.bundle)
-            .map(|bundle| bundle.told.clone())
+            .map(|bundle| bundle.told.message())
             .unwrap_or_default();
         api::Bundle {
             channel_name: channel.to_owned(),
@@ -218,7 +218,7 @@ impl Index {
             |api: &api::GroupVersionKind| api.group == group && api.version == version && api.kind == kind;
         self.bundles
             .get(entry.bundle)
-            .is_some_and(|bundle| bundle.told.provided_apis.iter().any(is_it))
+            .is_some_and(|bundle| bundle.told.message().provided_apis.iter().any(is_it))
     }
 
     /// What is large of a bundle, from disk.
