@@ -1,7 +1,5 @@
 //! Reads a folder: every file once, several at a time.
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +16,7 @@ use crate::olm::findings::{Code, Finding, Place, catalog as codes};
 #[error("cannot read the catalog in {}: {source}", folder.display())]
 pub struct Unread {
     folder: PathBuf,
-    source: io::Error,
+    source: std::io::Error,
 }
 
 /// What somebody keeps of each bundle while it is read: afterwards its text is gone.
@@ -82,16 +80,15 @@ pub fn read<K: Keep>(folder: &Path, keep: &K) -> Result<Catalog<K::Kept>, Unread
     Ok(Catalog { contents, findings })
 }
 
-/// Each file by whichever thread is free. A thread reads all of its files into the same text: of one text for each, nearly as large as the next, the
-/// allocator would give back nothing and use little again, and what is kept in between would hold the whole catalog's size in memory.
+/// Each file by whichever thread is free.
 fn read_all<K: Keep>(paths: &[PathBuf], keep: &K) -> Vec<Part<K::Kept>> {
     let next = AtomicUsize::new(0);
     let work = || {
-        let (mut done, mut text) = (Vec::new(), String::new());
+        let mut done = Vec::new();
         loop {
             let file = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(file) else { return done };
-            done.push(Part::of(file, path, &mut text, keep));
+            done.push(Part::of(file, path, keep));
         }
     };
     let threads = std::thread::available_parallelism()
@@ -110,12 +107,6 @@ fn read_all<K: Keep>(paths: &[PathBuf], keep: &K) -> Vec<Part<K::Kept>> {
         }
         parts
     })
-}
-
-/// Reads a file in the place of what the text held before.
-fn read_into(text: &mut String, path: &Path) -> io::Result<()> {
-    text.clear();
-    File::open(path)?.read_to_string(text).map(drop)
 }
 
 fn unreadable(path: &Path, why: &str) -> Finding {
@@ -168,7 +159,7 @@ impl Scene<'_> {
 }
 
 impl<T> Part<T> {
-    fn of<K: Keep<Kept = T>>(file: usize, path: &Path, text: &mut String, keep: &K) -> Self {
+    fn of<K: Keep<Kept = T>>(file: usize, path: &Path, keep: &K) -> Self {
         let mut part = Self {
             file,
             findings: Vec::new(),
@@ -178,8 +169,8 @@ impl<T> Part<T> {
             deprecations: Vec::new(),
             others: Vec::new(),
         };
-        match read_into(text, path) {
-            Ok(()) => documents::each(text, |document| match document {
+        match std::fs::read_to_string(path) {
+            Ok(text) => documents::each(&text, |document| match document {
                 Ok((span, json)) => {
                     let scene = Scene {
                         path,
