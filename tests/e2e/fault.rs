@@ -40,7 +40,17 @@ pub enum Ill {
     DeleteVolume,
 }
 
+/// How many of [`ALL`] no scenario of their own shows: the first.
+const ONLY_HERE: usize = 7;
+
 const ALL: [Fault; 17] = [
+    Fault::OperatorAnd(Harm::DeletePod),
+    Fault::PrimaryAndReplica,
+    Fault::Replica(Ill::DeletePod),
+    Fault::Replica(Ill::KillContainer),
+    Fault::Replica(Ill::KillPostmaster),
+    Fault::Replica(Ill::Freeze),
+    Fault::Replica(Ill::CutOffFromAll),
     Fault::Primary(Harm::DeletePod),
     Fault::Primary(Harm::KillContainer),
     Fault::Primary(Harm::KillPostmaster),
@@ -48,27 +58,23 @@ const ALL: [Fault; 17] = [
     Fault::Primary(Harm::CutOffFromApiServer),
     Fault::Primary(Harm::CutOffFromPeers),
     Fault::Primary(Harm::CutOffFromAll),
-    Fault::Replica(Ill::DeletePod),
-    Fault::Replica(Ill::KillContainer),
-    Fault::Replica(Ill::KillPostmaster),
-    Fault::Replica(Ill::Freeze),
-    Fault::Replica(Ill::CutOffFromAll),
     Fault::Replica(Ill::SpoilData),
     Fault::Replica(Ill::DeleteVolume),
-    Fault::PrimaryAndReplica,
     Fault::AllPods,
-    Fault::OperatorAnd(Harm::DeletePod),
 ];
 
-/// So many faults, in an order that the seed decides: each kind once, before any comes again.
+/// So many faults, in an order that the seed decides: each kind once, before any comes again, and first what nothing else shows.
 pub fn sequence(seed: u64, count: usize) -> Vec<Fault> {
     let mut chance = seed;
     let mut sequence = Vec::new();
+    let (only_here, others) = ALL.split_at(ONLY_HERE);
     while sequence.len() < count {
-        let mut left = ALL.to_vec();
-        while !left.is_empty() && sequence.len() < count {
-            let next = usize::try_from(random(&mut chance) % left.len() as u64).unwrap_or_default();
-            sequence.push(left.swap_remove(next));
+        for kinds in [only_here, others] {
+            let mut left = kinds.to_vec();
+            while !left.is_empty() && sequence.len() < count {
+                let next = usize::try_from(random(&mut chance) % left.len() as u64).unwrap_or_default();
+                sequence.push(left.swap_remove(next));
+            }
         }
     }
     sequence
