@@ -5,11 +5,12 @@
 
 #[path = "support/apiserver.rs"]
 mod apiserver;
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
 #[path = "support/database_processes.rs"]
 mod database_processes;
 #[path = "support/database_writers.rs"]
 mod database_writers;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
 #[path = "support/ledger.rs"]
 mod ledger;
 
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use database_processes::{Authority, Database, LIMIT};
 use database_writers::Writers;
-use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous, Timing, User};
+use roadstead::api::database::agent::{RESTART, Report, SWITCHOVER, Synchronous, User};
 use roadstead::api::reference::KeyReference;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -213,93 +214,6 @@ async fn whoever_took_over_is_left_alone_however_long_the_only_standby_is_away()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_that_loses_the_api_server_alone_yields_and_there_are_never_two() {
-    let database = Arc::new(Database::serving("alone", 60, 3, Synchronous::Required).await);
-    let writers = Writers::start(&database).await;
-    let primary = database.primary().await.unwrap();
-    let cut = Instant::now();
-    database.cut_off_api(primary, true);
-    let lookout = {
-        let database = Arc::clone(&database);
-        tokio::spawn(async move {
-            let mut twice = Vec::new();
-            while cut.elapsed() < Duration::from_secs(15) {
-                let mut primaries = Vec::new();
-                for index in 0..3 {
-                    if database.ask(index, "SELECT pg_is_in_recovery()::text").await == Ok("false".to_owned())
-                    {
-                        primaries.push(index);
-                    }
-                }
-                if primaries.len() > 1 {
-                    twice.push(primaries);
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            twice
-        })
-    };
-    database.another_primary(primary).await;
-    let pause = writers.resume(&database, cut).await;
-    figure("alone_without_api", pause);
-    assert!(
-        lookout.await.unwrap().is_empty(),
-        "two primaries\n{}",
-        database.logs()
-    );
-    database.cut_off_api(primary, false);
-    database.whole().await;
-    writers.finish(&database).await;
-}
-
-/// By the usual one it would stop after 4 s: the other hears from the API server, and promises nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_longer_lease_lets_a_primary_through_a_longer_time_without_the_api_server() {
-    let database = Arc::new(Database::serving("patient", 160, 2, Synchronous::Required).await);
-    let writers = Writers::start(&database).await;
-    let primary = database.primary().await.unwrap();
-    database.configure(|settings| settings.timing = Timing::of(18));
-    database
-        .until(LIMIT, "the Lease is claimed for 18 s", async || {
-            database.claimed_seconds().await == Some(18)
-        })
-        .await;
-    let (before, cut) = (database.lease().await, Instant::now());
-    database.cut_off_api(primary, true);
-    tokio::time::sleep(Duration::from_secs(8)).await;
-    database.cut_off_api(primary, false);
-    tokio::time::sleep(Duration::from_secs(8)).await;
-    let pause = writers.ledger.pause(cut, Instant::now());
-    assert!(pause < Duration::from_secs(2), "{pause:?}\n{}", database.logs());
-    let after = database.lease().await;
-    assert_eq!((after.0, after.2), (before.0, before.2), "{}", database.logs());
-    writers.finish(&database).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_that_nobody_reaches_costs_no_write() {
-    let database = Arc::new(Database::serving("outage", 70, 3, Synchronous::Required).await);
-    let writers = Writers::start(&database).await;
-    let (primary, before) = (database.primary().await.unwrap(), database.lease().await);
-    let cut = Instant::now();
-    (0..3).for_each(|index| database.cut_off_api(index, true));
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    let pause = writers.ledger.pause(cut, Instant::now());
-    figure("api_outage", pause);
-    assert!(pause < Duration::from_secs(2), "{pause:?}\n{}", database.logs());
-    (0..3).for_each(|index| database.cut_off_api(index, false));
-    tokio::time::sleep(Duration::from_secs(8)).await;
-    assert_eq!(database.primary().await, Some(primary));
-    let after = database.lease().await;
-    assert_eq!(
-        (after.0, after.2),
-        (before.0, before.2),
-        "the Lease never changed hands"
-    );
-    writers.finish(&database).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_that_lost_its_volume_is_made_anew() {
     let database = Arc::new(Database::serving("wiped", 80, 2, Synchronous::Required).await);
     let writers = Writers::start(&database).await;
@@ -314,6 +228,39 @@ async fn an_instance_that_lost_its_volume_is_made_anew() {
         database.whole().await;
     }
     assert_eq!(database.primary().await, Some(other));
+    writers.finish(&database).await;
+}
+
+/// What it said that it had written, another one has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_comes_back_on_an_older_volume_gives_way_and_is_copied_anew() {
+    let database = Arc::new(Database::serving("older", 180, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    database.settled().await;
+    let instance = &database.instances[primary];
+    database.kill(primary, false).await;
+    instance.keep_volume();
+    // In less than the lease duration, so that it goes on.
+    database.start(primary);
+    writers.some(&database).await;
+    assert_eq!(database.primary().await, Some(primary), "{}", database.logs());
+    database.whole().await;
+    database.settled().await;
+    let killed = Instant::now();
+    database.kill(primary, false).await;
+    instance.return_to_kept_volume();
+    database.start(primary);
+    let next = database.another_primary(primary).await;
+    let pause = writers.resume(&database, killed).await;
+    figure("older_volume", pause);
+    database.whole().await;
+    assert_eq!(database.primary().await, Some(next));
+    assert!(
+        database.has_logged("its volume is an older one"),
+        "{}",
+        database.logs()
+    );
     writers.finish(&database).await;
 }
 

@@ -1,7 +1,8 @@
 //! What runs inside an operand's container: process supervision, and what each service needs there.
 //!
 //! The operator's binary is copied into the operand's container by [`install`], so it must run on whatever that image holds, or
-//! does not hold. It learns everything from files and signals: an operand's pod has no API token.
+//! does not hold. What it goes by are files and signals; a database's instances have a token as well, for their Lease, their pods' labels and Secrets that
+//! the spec names.
 
 pub mod install;
 pub mod nginx;

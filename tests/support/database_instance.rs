@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -123,6 +123,23 @@ impl Instance {
         std::fs::remove_dir_all(&volume).unwrap();
         std::fs::create_dir(&volume).unwrap();
         chown(&volume, user(), None).unwrap();
+    }
+
+    /// Copies the volume of a container that has ended.
+    pub fn keep_volume(&self) {
+        self.copy("volume", "kept");
+    }
+
+    /// The volume is again as it was when it was copied.
+    pub fn return_to_kept_volume(&self) {
+        std::fs::remove_dir_all(self.folder.join("volume")).unwrap();
+        self.copy("kept", "volume");
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let (from, to) = (self.folder.join(from), self.folder.join(to));
+        let copied = Command::new("cp").arg("--archive").args([from, to]).status();
+        assert!(copied.unwrap().success());
     }
 }
 

@@ -4,12 +4,15 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use kube::{Client, Config};
+use kube::Config;
+use kube::client::ClientBuilder;
 
 use super::{begin, fail};
 use crate::api::database::agent;
 use crate::instance::postgres::options::Options;
 use crate::instance::postgres::supervisor;
+use crate::runtime::client::ServerTime;
+use crate::runtime::clock::Clock;
 use crate::runtime::signals;
 
 #[derive(Debug, clap::Args)]
@@ -103,6 +106,8 @@ async fn live(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     let mut config = Config::infer().await?;
     // Whoever asks knows how long it may take, and whether it is worth asking again.
     config.default_retry = false;
-    let client = Client::try_from(config)?;
-    Ok(supervisor::run(options, client, stop).await?)
+    let time = ServerTime::default();
+    let client = ClientBuilder::try_from(config)?.with_layer(&time).build();
+    let clock = time.clock(Clock::system());
+    Ok(supervisor::run(options, client, clock, stop).await?)
 }

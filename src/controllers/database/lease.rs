@@ -63,6 +63,7 @@ impl Held {
             stopped,
             // They change with every renewal, or concern instances alone.
             flushed: _,
+            flushed_on: _,
             handover: _,
         } = record.unwrap_or_default();
         members.extend(quorums.iter().flat_map(|quorum| quorum.standbys.clone()));

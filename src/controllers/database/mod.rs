@@ -1,7 +1,7 @@
 //! The controller of Database.
 //!
 //! It makes what instances need (a StatefulSet, a Lease, Secrets, settings, rights) and says what has become of them. Who is the primary the instances
-//! decide among themselves, by the Lease, which the operator makes empty and never writes again; so a failover needs no operator. What no object of the
+//! decide among themselves, by the Lease, which the operator makes empty, and of which it writes nothing but labels and owner; so a failover needs no operator. What no object of the
 //! cluster tells, it asks the [`instances`].
 //!
 //! What is made once, the owner's password and the authority, is never written over: [`write`] takes what is there before it decides what should be.

@@ -1,4 +1,4 @@
-//! observe, validate, decide, write, ask, status: the one way through.
+//! observe, validate, ask, decide, write, status: the one way through, for a kind of which more than the status depends on what its operands say.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -50,7 +50,7 @@ pub fn render(
     Files {
         postgresql_conf: postgresql_conf(settings, options, upstream, quorum),
         pg_hba: pg_hba(settings),
-        // Whoever gets to the socket, in a folder that nobody else may enter, is the user of the container. What it is called is the image's business.
+        // Whoever gets to the socket, which nobody else may open (`unix_socket_permissions`), is the user of the container. What it is called is the image's business.
         pg_ident: format!("{MAP} /^.*$ postgres\n"),
     }
 }

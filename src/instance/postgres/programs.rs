@@ -133,7 +133,8 @@ impl Programs {
             .arg("--dbname")
             .arg(conninfo::render(options, host, Purpose::BaseBackup));
         run("pg_basebackup", command, BASE_BACKUP).await?;
-        follow(options)
+        let options = options.clone();
+        volume.on_disk(move || follow(&options), ProgramError::from).await
     }
 
     /// Takes the data back to where it and that of the instance at `host`, which must be a primary, parted, for a replica. The marker of unfinished data
@@ -143,7 +144,9 @@ impl Programs {
     /// When pg_rewind fails, or what comes after it.
     pub async fn rewind(&self, options: &Options, volume: &Volume, host: &str) -> Result<(), ProgramError> {
         // What was killed is recovered first, by a server for one user, and that never runs as a replica.
-        files::remove(&options.data().join(STANDBY))?;
+        let standby = options.data().join(STANDBY);
+        let lead = move || Ok(files::remove(&standby)?);
+        volume.on_disk(lead, ProgramError::from).await?;
         let mut command = self.command("pg_rewind", options, volume)?;
         command.arg("--target-pgdata").arg(options.data());
         command
@@ -156,7 +159,8 @@ impl Programs {
             command.arg(argument);
         }
         run("pg_rewind", command, REWIND).await?;
-        follow(options)
+        let options = options.clone();
+        volume.on_disk(move || follow(&options), ProgramError::from).await
     }
 }
 

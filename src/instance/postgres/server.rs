@@ -41,8 +41,6 @@ pub struct Shown {
     pub report: Report,
     /// When all this was said. A manager that says nothing any more does not work.
     pub made: Instant,
-    /// Whether the manager itself works; why not.
-    pub alive: Result<(), String>,
     /// Whether PostgreSQL serves in the role that this instance has; why not.
     pub ready: Result<(), String>,
 }
@@ -53,7 +51,6 @@ impl Default for Shown {
         Self {
             report: Report::default(),
             made: Instant::now(),
-            alive: Ok(()),
             ready: Err("the instance has just begun".to_owned()),
         }
     }
@@ -144,22 +141,18 @@ fn routes(shown: watch::Receiver<Shown>, requests: mpsc::Sender<Request>) -> Rou
 type Desked = State<Arc<Desk>>;
 
 async fn alive(State(desk): Desked) -> Response {
-    let shown = desk.shown.borrow();
-    if shown.made.elapsed() > STUCK {
+    let silent = desk.shown.borrow().made.elapsed();
+    if silent > STUCK {
         return line(
             StatusCode::SERVICE_UNAVAILABLE,
-            "the instance manager does not work",
+            &format!("the instance manager has said nothing for {} s", silent.as_secs()),
         );
     }
-    probe(&shown.alive)
+    line(StatusCode::OK, "ok")
 }
 
 async fn ready(State(desk): Desked) -> Response {
-    probe(&desk.shown.borrow().ready)
-}
-
-fn probe(outcome: &Result<(), String>) -> Response {
-    match outcome {
+    match &desk.shown.borrow().ready {
         Ok(()) => line(StatusCode::OK, "ok"),
         Err(reason) => line(StatusCode::SERVICE_UNAVAILABLE, reason),
     }

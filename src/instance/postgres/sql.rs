@@ -39,7 +39,7 @@ const SELF: &str = "SELECT r, \
     current_setting('synchronous_standby_names'), \
     (SELECT timeline_id FROM pg_control_checkpoint()), \
     (SELECT redo_lsn FROM pg_control_checkpoint()), \
-    replaying, receiving \
+    replaying, receiving, to_regclass('roadstead.heartbeat') IS NOT NULL \
     FROM (SELECT r, EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'walreceiver') AS receiving, r AND pg_last_wal_receive_lsn() IS NULL AND NOT EXISTS (SELECT FROM pg_stat_activity \
             WHERE backend_type = 'startup' AND wait_event IN ('RecoveryRetrieveRetryInterval', 'RecoveryWalStream')) AS replaying \
         FROM pg_is_in_recovery() AS r OFFSET 0) AS before";
@@ -156,7 +156,6 @@ impl Local {
     /// When it fails, or a part takes longer than a minute.
     pub async fn prepare(&mut self, settings: &Settings, password: Option<&str>) -> Result<(), SqlError> {
         self.ask(prepare::REPLICATION, CHANGE).await?;
-        self.ask(prepare::HEARTBEAT, CHANGE).await?;
         self.ask(&prepare::owner(&settings.database)?, CHANGE).await?;
         if let Some(password) = password {
             self.set_owner_password(&settings.database, password).await?;
@@ -169,7 +168,8 @@ impl Local {
             let database = prepare::database(&settings.database, &settings.database)?;
             self.ask(&database, CHANGE).await?;
         }
-        Ok(())
+        // Last: where it is, all the rest is, too.
+        self.ask(prepare::HEARTBEAT, CHANGE).await.map(drop)
     }
 
     /// Gives the owner another password. PostgreSQL never sees it, only what it can be verified with.
@@ -220,6 +220,7 @@ fn running(answers: &[Rows], members: &[Member]) -> Option<Running> {
         redo: lsn(text(9)).unwrap_or_default(),
         replaying: replica && text(10)? == "t",
         receiving: replica && text(11)? == "t",
+        prepared: text(12) == Some("t"),
     })
 }
 
@@ -303,6 +304,10 @@ mod tests {
             "f",
             "ANY 1 (\"orders-1\")",
             "2",
+            "0/3000028",
+            "f",
+            "f",
+            "t",
         ]);
         let standbys = vec![
             row(&["orders-1", "streaming", "t", "0/3000060", "0/3000000"]),
@@ -316,7 +321,7 @@ mod tests {
             (true, 3, 2)
         );
         assert_eq!(running.upstream, None, "whom it would follow is of no account");
-        assert!(running.standbys[0].synchronous);
+        assert!(running.prepared && running.standbys[0].synchronous);
         assert_eq!(running.standbys[1].flushed, None);
     }
 

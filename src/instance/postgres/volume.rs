@@ -77,8 +77,8 @@ pub struct Volume {
     lock: File,
     holders: Holders,
     options: Options,
-    /// A disk that hangs keeps one thread that looks at it, and not one for each look.
-    looking: Arc<Semaphore>,
+    /// A disk that hangs keeps one thread that works with it, and not one for each attempt.
+    working: Arc<Semaphore>,
 }
 
 impl Volume {
@@ -111,7 +111,7 @@ impl Volume {
                     inode: found.ino(),
                 },
                 options: options.clone(),
-                looking: Arc::new(Semaphore::new(1)),
+                working: Arc::new(Semaphore::new(1)),
             }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(VolumeError::Held(path)),
             Err(error) => Err(failed(error.into())),
@@ -161,22 +161,33 @@ impl Volume {
 
     /// What can be told without a program.
     async fn look(&self, major: u32) -> Result<Look, VolumeError> {
-        let (options, looking) = (self.options.clone(), Arc::clone(&self.looking));
-        let look = async move {
-            let alone = looking.acquire_owned().await;
-            let look = move || {
-                let _alone = alone;
-                look(&options, major)
-            };
-            spawn_blocking(look).await
+        let (options, root) = (self.options.clone(), self.options.volume.clone());
+        let look = self.on_disk(move || look(&options, major), at(&root));
+        let silent = |_| VolumeError::Silent { path: root.clone() };
+        timeout(LOOK, look).await.map_err(silent)?
+    }
+
+    /// Works with files in a thread of its own, so that a disk that is slow holds up nobody else. One such thread comes after the other: what nobody waits for
+    /// any more goes on to its end, and what is begun next waits for it.
+    ///
+    /// # Errors
+    /// Those of the work, and what `failed` makes of one that did not come to its end.
+    pub async fn on_disk<T, E>(
+        &self,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+        failed: impl Fn(io::Error) -> E,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let alone = Arc::clone(&self.working).acquire_owned().await;
+        let work = move || {
+            let _alone = alone;
+            work()
         };
-        match timeout(LOOK, look).await {
-            Ok(Ok(looked)) => looked,
-            Ok(Err(error)) => Err(VolumeError::Run(io::Error::other(error))),
-            Err(_) => Err(VolumeError::Silent {
-                path: self.options.volume.clone(),
-            }),
-        }
+        let done = spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(failed(io::Error::other(error))))
     }
 
     /// Notes that data is being made, and how: until [`Self::finish`] it is of no use.
@@ -187,6 +198,14 @@ impl Volume {
         let path = self.options.unfinished();
         // In the file, where a person finds it as well.
         files::write(&path, format!("{what}\n"), self.options.user).map_err(at(&path))
+    }
+
+    /// How data is being made that is of no use yet; none if it is whole.
+    ///
+    /// # Errors
+    /// When the volume cannot be read.
+    pub fn unfinished(&self) -> Result<Option<String>, VolumeError> {
+        unfinished(&self.options)
     }
 
     /// Notes that the data is whole.
@@ -307,8 +326,8 @@ enum Look {
 
 fn look(options: &Options, major: u32) -> Result<Look, VolumeError> {
     let folder = options.data();
-    if let Some(what) = read(&options.unfinished())? {
-        return Ok(Look::Known(Data::Broken(format!("unfinished: {}", what.trim()))));
+    if let Some(what) = unfinished(options)? {
+        return Ok(Look::Known(Data::Broken(format!("unfinished: {what}"))));
     }
     if is_empty(&folder)? {
         return Ok(Look::Known(Data::Empty));
@@ -340,6 +359,11 @@ fn look(options: &Options, major: u32) -> Result<Look, VolumeError> {
         // A disk that fails does not make a replica's data a primary's.
         standby: is_replica(options).map_err(at(&folder))?,
     })
+}
+
+fn unfinished(options: &Options) -> Result<Option<String>, VolumeError> {
+    let what = read(&options.unfinished())?;
+    Ok(what.map(|what| what.trim().to_owned()))
 }
 
 /// What `pg_controldata` came to. A disk that fails, or whoever killed it, says nothing of the data; what it crashed about is in the file.

@@ -4,13 +4,16 @@
 //! not at all; so what a controller calls now is the time that the API server writes into its answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::HeaderMap;
+use futures::future::BoxFuture;
 use http::header::DATE;
+use http::{HeaderMap, Request, Response};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
+use tower::{Layer, Service};
 
 use crate::runtime::clock::Clock;
 
@@ -56,6 +59,47 @@ impl ServerTime {
     }
 }
 
+/// Has a client learn what time it is from every answer that it gets.
+impl<S> Layer<S> for ServerTime {
+    type Service = Hearing<S>;
+
+    fn layer(&self, inner: S) -> Hearing<S> {
+        let time = self.clone();
+        Hearing { inner, time }
+    }
+}
+
+/// What passes requests on, and learns from their answers.
+#[derive(Debug)]
+pub struct Hearing<S> {
+    inner: S,
+    time: ServerTime,
+}
+
+impl<S, Q, B> Service<Request<Q>> for Hearing<S>
+where
+    S: Service<Request<Q>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Q>) -> Self::Future {
+        let (time, sent) = (self.time.clone(), Instant::now());
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            time.hear(answer.headers(), sent.elapsed());
+            Ok(answer)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +132,19 @@ mod tests {
         }
         time.hear(&HeaderMap::new(), Duration::ZERO);
         assert_eq!(shown(&clock), "2026-11-21T08:49:39.5Z");
+    }
+
+    #[tokio::test]
+    async fn a_client_learns_from_each_answer() {
+        let time = ServerTime::default();
+        let answers = tower::service_fn(async |_: Request<()>| {
+            let mut response = Response::new(());
+            *response.headers_mut() = answer("Sat, 21 Nov 2026 08:49:37 GMT");
+            Ok::<_, std::convert::Infallible>(response)
+        });
+        time.layer(answers).call(Request::new(())).await.unwrap();
+        let clock = time.clock(Clock::system());
+        assert!(shown(&clock).starts_with("2026-11-21T08:49:3"), "{clock:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -25,6 +25,8 @@ pub struct Record {
     pub asynchronous: bool,
     /// How far the holder had flushed when it last renewed the Lease.
     pub flushed: Lsn,
+    /// The timeline on which that was; 0 where nobody said so.
+    pub flushed_on: u32,
     /// The instance that is to take over in an orderly way, and nobody else while it can.
     pub handover: Option<String>,
     /// What the last holder that lacked something of the log before it may have lacked when it took the Lease: from where, and up to where that log was known

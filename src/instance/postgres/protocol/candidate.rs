@@ -184,8 +184,15 @@ impl Protocol {
         self.compete(record, named, false, situation)
     }
 
-    /// It was this very instance. Its data has whatever was acknowledged.
+    /// It was this very instance. Its data has whatever was acknowledged, unless the volume lost it.
     fn go_on(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
+        if self.bereft {
+            return Command::Wait(format!(
+                "another instance to take over: the data of the last primary does not go up to {}, which it had written, so its volume is an older one, or lost \
+                 that; if nobody else has it any more, kubectl delete lease {} has whoever has the most go on",
+                record.flushed, situation.settings.database
+            ));
+        }
         if situation.now < self.shy && record.others(situation.me).next().is_some() {
             return Command::Wait(
                 "another instance to take over, since PostgreSQL hung or did not start here".to_owned(),
@@ -219,10 +226,11 @@ impl Protocol {
             && record.may_lead(situation.me)
         {
             let is_confirmed = self.free.is_some_and(|free| situation.api >= Some(free));
-            if running.upstream.is_some() && is_confirmed {
+            let follows = running.upstream.as_ref() == Some(&record.primary);
+            if follows && is_confirmed {
                 return Command::Follow(None);
             }
-            if running.upstream.is_some() || running.receiving {
+            if follows || running.receiving && running.upstream.is_none() {
                 return Command::Wait(format!(
                     "what {}, which fell silent, still sends to end",
                     record.primary
@@ -264,8 +272,18 @@ impl Protocol {
             return Command::Wait(reason);
         }
         let reach: Reach = (running.timeline, running.received);
-        if let Some((name, _)) = able.iter().find(|(_, theirs)| **theirs > reach) {
+        let mut further = able.iter().filter(|(_, theirs)| **theirs > reach);
+        if let Some((name, _)) = further.clone().find(|(name, _)| !is_cut_off(name, situation)) {
             return Command::Wait(format!("{name}, which has more of the data, to take the Lease"));
+        }
+        // What it has can be had from it.
+        if let Some((&name, _)) = further.next() {
+            return match &running.upstream {
+                Some(upstream) if upstream == name => Command::Wait(format!(
+                    "what {name} has more, which does not hear from the API server and cannot take the Lease"
+                )),
+                _ => Command::Follow(Some(name.to_owned())),
+            };
         }
         let earlier = able
             .iter()
@@ -311,6 +329,12 @@ impl Protocol {
             _ => Command::Wait(wait),
         }
     }
+}
+
+/// Whether another one has not heard from the API server for so long that it could not take the Lease.
+fn is_cut_off(name: &str, situation: &Situation<'_>) -> bool {
+    let silent = situation.peers.get(name).and_then(|peer| peer.report.api_ms);
+    silent.is_some_and(|ms| Duration::from_millis(ms) > situation.settings.timing.lease())
 }
 
 /// Whether nobody knows of any data of this database, so that it may be made.

@@ -85,6 +85,8 @@ pub struct Running {
     pub streaming: bool,
     /// Whether it has a process that receives, or is about to: then it may have more by the time this is read.
     pub receiving: bool,
+    /// Whether what every primary has was made in its data.
+    pub prepared: bool,
     /// Who streams from it.
     pub standbys: Vec<Standby>,
     /// What commits wait for; none if they do not wait.

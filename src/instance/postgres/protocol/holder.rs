@@ -58,6 +58,11 @@ impl Protocol {
             return self.claim_again(situation);
         };
         self.said = Some(record.clone());
+        if self.lacks(&record, situation) {
+            self.bereft = true;
+            self.let_others(situation);
+            return Command::Stop(How::Immediate);
+        }
         if !self.has_given_up(situation.now) {
             if situation.now >= tenure.tried + situation.settings.timing.retry() && !situation.writing {
                 let due = self.kept_up(&record, situation);
@@ -75,6 +80,16 @@ impl Protocol {
             Some(_) => Command::Wait("what is under way".to_owned()),
             None => self.drive(record, situation),
         }
+    }
+
+    /// Whether this primary has less than it once said was on its disk, and somebody else may have that. Before it says anything else.
+    fn lacks(&self, record: &Record, situation: &Situation<'_>) -> bool {
+        let Server::Running(running) = situation.server else {
+            return false;
+        };
+        let has = (running.timeline, running.received);
+        let is_less = running.primary && (record.flushed_on, record.flushed) > has;
+        is_less && record.others(situation.me).next().is_some()
     }
 
     fn drive(&mut self, record: Record, situation: &Situation<'_>) -> Command {
@@ -97,13 +112,16 @@ impl Protocol {
         }
         if let Some(leaving) = &self.leaving {
             // Only what was stopped in order tells how far it goes, and so whether whoever is to take over has all of it.
-            let end = match situation.data {
-                Data::Present(stored) if stored.clean && !stored.standby => Some(stored.end),
-                _ => None,
+            let (end, timeline) = match situation.data {
+                Data::Present(stored) if stored.clean && !stored.standby => {
+                    (Some(stored.end), stored.timeline)
+                }
+                _ => (None, record.flushed_on),
             };
             let record = Record {
                 handover: leaving.to.clone().filter(|_| end.is_some()),
                 flushed: end.unwrap_or(record.flushed),
+                flushed_on: timeline,
                 ..record
             };
             return self.give_back(record, situation);
@@ -264,7 +282,7 @@ impl Protocol {
         }
         kept.system_identifier = Some(running.system_identifier.clone());
         kept.timeline = kept.timeline.max(running.timeline);
-        kept.flushed = running.received;
+        (kept.flushed, kept.flushed_on) = (running.received, running.timeline);
         (kept.handover, kept.stopped) = (None, None);
         let settings = situation.settings;
         kept.members
@@ -308,6 +326,7 @@ impl Protocol {
             asynchronous: said.asynchronous || running.quorum.is_none(),
             quorums,
             flushed: running.received,
+            flushed_on: running.timeline,
             missing: said.missing,
             missing_since: said.missing_since,
             ..Record::default()

@@ -130,6 +130,9 @@ pub struct Protocol {
     stillborn: u32,
     /// How often PostgreSQL ended by itself, for whatever reason but a full volume, since it last ran.
     failed: u32,
+    /// Its data does not go as far as the Lease says that it did: the volume is an older one, or lost what was written to it. Whoever follows this one's
+    /// example from there on would go another way, so it is copied.
+    bereft: bool,
     /// How often others were let take over, since PostgreSQL was last the primary.
     retreats: u32,
     /// How far a replica has received and replayed, and since when.
@@ -261,7 +264,7 @@ impl Protocol {
     /// The data was rewound, or copied.
     pub fn mended(&mut self) {
         self.mending = Mending::Rewound;
-        (self.stillborn, self.futile) = (0, 0);
+        (self.stillborn, self.futile, self.bereft) = (0, 0, false);
     }
 
     /// Whether the primary can be connected to, as [`Command::Reach`] asks. Where it cannot, nothing can be mended, and the replica is of more use as it is.

@@ -87,6 +87,7 @@ impl Supervisor {
         match done {
             Done::Rested => {}
             Done::Looked(data) => self.inspected(data),
+            Done::Cleaned(outcome) => self.cleaned(outcome),
             Done::Stopped(data) => {
                 self.process.killing = false;
                 if let Some((words, answered)) = self.process.last.take() {
@@ -312,7 +313,7 @@ impl Supervisor {
     }
 
     fn look_at_files(&mut self) {
-        match settings::read(&self.options) {
+        match settings::read(&self.options, self.clock.now()) {
             Ok(mounted) if mounted != self.mounted => {
                 tracing::info!(settings = mounted.hash, "other settings");
                 self.senses.members.send_replace(mounted.settings.members.clone());

@@ -61,6 +61,7 @@ use super::tls::Tls;
 use super::volume::{Volume, VolumeError};
 use crate::api::database::agent::{Report, Settings};
 use crate::instance::orphans::reap_orphans;
+use crate::runtime::clock::Clock;
 
 /// The loop turns at least so often.
 const TICK: Duration = Duration::from_millis(100);
@@ -102,13 +103,14 @@ pub enum InstanceError {
     TaskEnded(String),
 }
 
-/// Runs an instance until it is asked to stop, which is when `stop` is done.
+/// Runs an instance until it is asked to stop, which is when `stop` is done. `clock` is compared with times that the operator has written.
 ///
 /// # Errors
 /// When it cannot begin at all. What may pass is waited for, and its probes say what that is.
 pub async fn run(
     options: Options,
     client: Client,
+    clock: Clock,
     stop: impl Future<Output = ()>,
 ) -> Result<(), InstanceError> {
     let identity = Identity::new(options.uid.as_str())?;
@@ -153,7 +155,7 @@ pub async fn run(
     let mut supervisor = Supervisor::new(
         options,
         identity,
-        client,
+        (client, clock),
         tls,
         (mounted, tools, watchdog),
         (shown, requests),
@@ -210,7 +212,8 @@ fn report_of(options: &Options, identity: &Identity) -> Report {
 async fn begin(options: &Options, shown: &watch::Sender<Shown>) -> (Mounted, Tools) {
     let mut said = String::new();
     loop {
-        match prerequisites(options).await {
+        // Nobody has said yet what time it is elsewhere.
+        match prerequisites(options, Timestamp::now()).await {
             Ok(ready) => return ready,
             Err(reason) => {
                 if reason != said {
@@ -228,9 +231,9 @@ async fn begin(options: &Options, shown: &watch::Sender<Shown>) -> (Mounted, Too
     }
 }
 
-async fn prerequisites(options: &Options) -> Result<(Mounted, Tools), String> {
-    let mounted = settings::read(options).map_err(|error| error.to_string())?;
-    certificates::copy(options, &[], Timestamp::now()).map_err(|error| error.to_string())?;
+async fn prerequisites(options: &Options, now: Timestamp) -> Result<(Mounted, Tools), String> {
+    let mounted = settings::read(options, now).map_err(|error| error.to_string())?;
+    certificates::copy(options, &[], now).map_err(|error| error.to_string())?;
     let programs = Programs::find(options, mounted.settings.major)
         .await
         .map_err(|error| error.to_string())?;
@@ -249,6 +252,8 @@ enum Done {
     Rested,
     /// What is on the volume.
     Looked(Result<Data, WorkError>),
+    /// What might be in the way of a start was taken away.
+    Cleaned(Result<(), WorkError>),
     /// PostgreSQL has ended, whatever it was; and what is on the volume then.
     Stopped(Result<Data, WorkError>),
     /// What a stop in order begins with.
@@ -292,6 +297,8 @@ struct Supervisor {
     /// What became of the certificates.
     copied: Copied,
     protocol: Protocol,
+    /// What time it is at the API server.
+    clock: Clock,
     lease: LeaseClient,
     /// By what the requests to the API server go.
     pace: Pace,
@@ -338,7 +345,7 @@ impl Supervisor {
     fn new(
         options: Options,
         identity: Identity,
-        client: Client,
+        (client, clock): (Client, Clock),
         tls: Tls,
         (mounted, tools, watchdog): (Mounted, Tools, Watchdog),
         (shown, requests): (watch::Sender<Shown>, mpsc::Receiver<Request>),
@@ -389,6 +396,7 @@ impl Supervisor {
             said: Command::Wait(String::new()),
             leave: false,
             options,
+            clock,
             tools,
             identity,
             mounted,

@@ -10,7 +10,7 @@ use super::super::postmaster::{LastWords, Postmaster, kill_all};
 use super::super::protocol::{Data, Server, Stored, Work};
 use super::super::volume::Volume;
 use super::act::PAUSE;
-use super::work::Tools;
+use super::work::{Tools, WorkError};
 use super::{Done, Supervisor};
 use crate::api::database::agent::{Quorum, Synchronous};
 
@@ -92,13 +92,19 @@ impl Supervisor {
             Data::Present(Stored { timeline, .. }) => *timeline,
             _ => 0,
         };
-        let cleaned = self.tools.clean(timeline);
+        let tools = self.tools.clone();
+        let clean = async move { Done::Cleaned(tools.clean(timeline).await) };
+        self.work = Some((Work::Other, clean.boxed()));
+    }
+
+    /// Nothing is in the way of its start any more.
+    pub(super) fn cleaned(&mut self, outcome: Result<(), WorkError>) {
         let Tools {
             programs,
             options,
             volume,
         } = &self.tools;
-        let started = cleaned.and_then(|()| Ok(Postmaster::start(programs, options, volume)?));
+        let started = outcome.and_then(|()| Ok(Postmaster::start(programs, options, volume)?));
         match started {
             Ok(postmaster) => {
                 self.process.starts += 1;

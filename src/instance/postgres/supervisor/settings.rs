@@ -29,8 +29,8 @@ pub(super) enum SettingsError {
     },
 }
 
-/// Reads them.
-pub(super) fn read(options: &Options) -> Result<Mounted, SettingsError> {
+/// Reads them, at this time by the operator's clock, which is the API server's.
+pub(super) fn read(options: &Options, now: Timestamp) -> Result<Mounted, SettingsError> {
     let file = options.settings_file();
     let path = file.display().to_string();
     let text = std::fs::read(&file).map_err(|source| SettingsError::Read {
@@ -54,10 +54,7 @@ pub(super) fn read(options: &Options) -> Result<Mounted, SettingsError> {
             members: members.join(", "),
         });
     }
-    if settings
-        .excused_until
-        .is_none_or(|until| until <= Timestamp::now())
-    {
+    if settings.excused_until.is_none_or(|until| until <= now) {
         settings.excused.clear();
     }
     Ok(Mounted {
@@ -82,6 +79,7 @@ mod tests {
         #[case] seconds: Option<i64>,
         #[case] expected: bool,
     ) {
+        let now = Timestamp::UNIX_EPOCH;
         let folder = tempfile::tempdir().unwrap();
         let options = Options {
             name: "orders-0".to_owned(),
@@ -95,11 +93,11 @@ mod tests {
         let settings = Settings {
             members: vec![member],
             excused: ["orders-1".to_owned()].into(),
-            excused_until: seconds.map(|seconds| Timestamp::now() + SignedDuration::from_secs(seconds)),
+            excused_until: seconds.map(|seconds| now + SignedDuration::from_secs(seconds)),
             ..Settings::default()
         };
         std::fs::write(options.settings_file(), serde_json::to_vec(&settings).unwrap()).unwrap();
-        let excused = read(&options).unwrap().settings.excused;
+        let excused = read(&options, now).unwrap().settings.excused;
         assert_eq!(excused.contains("orders-1"), expected);
     }
 }

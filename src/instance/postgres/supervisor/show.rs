@@ -65,7 +65,6 @@ impl Supervisor {
         self.shown.send_replace(Shown {
             report,
             made: now,
-            alive: Ok(()),
             ready,
         });
     }
@@ -266,10 +265,15 @@ impl Supervisor {
         Some(message)
     }
 
-    /// Whether clients find in a primary what they need. One that was promoted has that from the primary before. The very first has nothing for them until
-    /// it is made, after a checkpoint, which may take minutes.
+    /// Whether clients find in a primary what they need. One that was promoted has that from the primary before, and one that was started again in place from
+    /// before. The very first has nothing for them until it is made, after a checkpoint, which may take minutes.
     fn is_of_use(&self) -> bool {
-        self.promoted.is_some() || self.furnishing.since.is_some()
+        let observed = self.senses.observed.borrow();
+        let is_prepared = observed
+            .running
+            .as_ref()
+            .is_some_and(|(running, _)| running.prepared);
+        self.promoted.is_some() || self.furnishing.since.is_some() || is_prepared
     }
 
     pub(super) fn readiness(&self, role: Role, server: &Server, now: Instant) -> Result<(), String> {

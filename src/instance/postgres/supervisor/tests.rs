@@ -157,7 +157,7 @@ impl Fixture {
         let supervisor = Supervisor::new(
             options.clone(),
             Identity::new("a-0").unwrap(),
-            Pods::default().client(),
+            (Pods::default().client(), Clock::system()),
             Tls::default(),
             (mounted, tools, watchdog),
             (shown, requests),
@@ -255,6 +255,7 @@ async fn a_primary_has_to_commit_from_its_first_moment_on_whatever_it_answers() 
     let (observe, observed) = watch::channel(Observed::default());
     let (beat, beats) = watch::channel(Beats::default());
     fixture.supervisor.carry_out(Command::Lead(None));
+    fixture.work().await;
     let supervisor = &mut fixture.supervisor;
     (supervisor.senses.observed, supervisor.senses.beats) = (observed, beats);
     supervisor.tell();
@@ -352,10 +353,11 @@ async fn an_instance_does_not_outlive_a_task_of_its_own() {
 async fn what_waits_for_a_restart_is_told_until_that_whatever_postgresql_reads_meanwhile() {
     let mut fixture = Fixture::new(&[("postgres", "exec sleep 600")]);
     std::fs::create_dir_all(fixture.options.data().join("pg_wal")).unwrap();
+    fixture.supervisor.floors = Floors::parse(&BTreeMap::from([("max_connections setting", "200")]));
+    fixture.supervisor.configured.follows = true;
+    fixture.supervisor.start_postgres(None, None);
+    fixture.work().await;
     let supervisor = &mut fixture.supervisor;
-    supervisor.floors = Floors::parse(&BTreeMap::from([("max_connections setting", "200")]));
-    supervisor.configured.follows = true;
-    supervisor.start_postgres(None, None);
     let told = |supervisor: &mut Supervisor| {
         supervisor.tell();
         let report = supervisor.shown.borrow().report.clone();
@@ -396,6 +398,7 @@ async fn what_a_replica_complains_about_before_it_answers_is_told() {
     fixture
         .supervisor
         .carry_out(Command::Follow(Some("a-1".to_owned())));
+    fixture.work().await;
     let supervisor = &mut fixture.supervisor;
     until("it complains", || !supervisor.words().is_empty()).await;
     supervisor.take(Event::Tick);
@@ -445,6 +448,33 @@ async fn a_replica_that_could_not_be_mended_for_want_of_a_primary_is_the_replica
     assert!(!fixture.options.unfinished().exists());
     let message = fixture.message();
     assert!(message.contains("connect"), "{message}");
+}
+
+/// It may be the only one that has what was committed without waiting for anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_could_not_be_rewound_is_put_aside_and_what_a_copy_left_is_not() {
+    let fails = "echo 'pg_rewind: error: could not find previous WAL record at 0/2000028' >&2; exit 1";
+    let mut fixture = Fixture::new(&[("pg_rewind", fails), ("pg_basebackup", "exit 1")]);
+    let (data, volume) = (fixture.options.data(), fixture.options.volume.clone());
+    std::fs::create_dir(&data).unwrap();
+    for name in ["PG_VERSION", "what nobody else has"] {
+        std::fs::write(data.join(name), "15\n").unwrap();
+    }
+    fixture.supervisor.carry_out(Command::Rewind("a-1".to_owned()));
+    fixture.work().await;
+    assert_eq!(
+        fixture.supervisor.data,
+        Data::Broken("unfinished: rewind".to_owned())
+    );
+    for _ in 0..2 {
+        fixture.supervisor.attempts = Attempts::default();
+        fixture.join();
+        fixture.work().await;
+        std::fs::create_dir_all(&data).unwrap();
+        std::fs::write(data.join("what a copy left"), "").unwrap();
+    }
+    assert!(volume.join("data.1.old/what nobody else has").exists());
+    assert!(!volume.join("data.2.old").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! What takes long. Each is a future that can be dropped at any moment: what it has started ends then, and what it leaves is of no use, or as good as done.
+//! What takes long. Each is a future that can be dropped at any moment: the programs that it has started end then, and what it leaves is of no use, or as good as done.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ const CONFIGURED: Duration = Duration::from_secs(5);
 /// How long it may take to connect to another instance.
 const REACH: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(50);
+/// How data is marked that is being taken back to where it parted from the primary's.
+const REWIND: &str = "rewind";
 
 /// What work is done with. Clones share the volume's lock.
 #[derive(Clone, Debug)]
@@ -112,25 +114,42 @@ impl Tools {
 
     async fn make(
         &self,
-        what: &str,
+        what: &'static str,
         make: impl Future<Output = Result<(), ProgramError>>,
     ) -> Result<(), WorkError> {
+        let is_useless = self.on_disk(move |tools| tools.is_useless(what)).await?;
+        // What is left of data that was to be removed is of no use to anybody either: it would only fill the volume.
+        Volume::remove_remains(&self.options).await?;
+        if is_useless {
+            remove(&self.options.data()).await?;
+        }
+        self.on_disk(move |tools| {
+            tools.volume.put_aside()?;
+            Ok(tools.volume.begin(what)?)
+        })
+        .await?;
+        if let Err(error) = make.await {
+            return Err(self.explain(error.into()));
+        }
+        self.on_disk(|tools| Ok(tools.volume.finish()?)).await
+    }
+
+    /// Whether the data is a copy, or first data, that never came to be whole. What could not be rewound is not that: nobody else may have what it goes on with.
+    fn is_useless(&self, what: &str) -> Result<bool, WorkError> {
         // What was put aside first stays until a copy is of use. A copy that came after it, and never was, is of less use; to keep each would fill the volume.
         if !self.volume.aside()?.is_empty() {
             self.volume.begin(what)?;
         }
-        // What is left of data that was to be removed is of no use to anybody, nor is an unfinished copy: they would only fill the volume.
-        Volume::remove_remains(&self.options).await?;
-        if self.options.unfinished().exists() {
-            remove(&self.options.data()).await?;
-        }
-        self.volume.put_aside()?;
-        self.volume.begin(what)?;
-        if let Err(error) = make.await {
-            return Err(self.explain(error.into()));
-        }
-        self.volume.finish()?;
-        Ok(())
+        Ok(self.volume.unfinished()?.is_some_and(|what| what != REWIND))
+    }
+
+    /// See [`Volume::on_disk`].
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, WorkError> + Send + 'static,
+    ) -> Result<T, WorkError> {
+        let tools = self.clone();
+        self.volume.on_disk(move || work(&tools), WorkError::from).await
     }
 
     /// Where there is no room for a copy beside what was put aside, a person has to decide what that is worth.
@@ -149,23 +168,29 @@ impl Tools {
     /// Goes back to where this data and another instance's parted.
     pub(super) async fn rewind(&self, host: &str) -> Result<(), WorkError> {
         self.reach(host).await?;
-        self.volume.clean()?;
-        let replica = is_replica(&self.options)?;
-        self.volume.begin("rewind")?;
+        let begin = |tools: &Self| {
+            tools.volume.clean()?;
+            let replica = is_replica(&tools.options)?;
+            tools.volume.begin(REWIND)?;
+            Ok(replica)
+        };
+        let replica = self.on_disk(begin).await?;
         match self.programs.rewind(&self.options, &self.volume, host).await {
             Ok(()) => {}
             // It never got as far as to change anything.
             Err(error @ ProgramError::Failed { .. }) if is_unreachable(&error) => {
-                if replica {
-                    follow(&self.options)?;
-                }
-                self.volume.finish()?;
+                let leave = move |tools: &Self| {
+                    if replica {
+                        follow(&tools.options)?;
+                    }
+                    Ok(tools.volume.finish()?)
+                };
+                self.on_disk(leave).await?;
                 return Err(error.into());
             }
             Err(error) => return Err(error.into()),
         }
-        self.volume.finish()?;
-        Ok(())
+        self.on_disk(|tools| Ok(tools.volume.finish()?)).await
     }
 
     /// Has the running replica become the primary, on a timeline after `after`.
@@ -185,7 +210,8 @@ impl Tools {
             }
             sleep(LOOK).await;
         }
-        placeholder_history(&self.options, timeline, after)?;
+        let hold_places = move |tools: &Self| Ok(placeholder_history(&tools.options, timeline, after)?);
+        self.on_disk(hold_places).await?;
         local.promote().await?;
         let deadline = Instant::now() + PROMOTION;
         let mut ended = Instant::now();
@@ -218,10 +244,12 @@ impl Tools {
     }
 
     /// Takes away what an interrupted promotion has left, with which PostgreSQL would not start.
-    pub(super) fn clean(&self, timeline: u32) -> Result<(), WorkError> {
-        self.volume.clean()?;
-        remove_placeholders(&self.options, timeline)?;
-        Ok(())
+    pub(super) async fn clean(&self, timeline: u32) -> Result<(), WorkError> {
+        let clean = move |tools: &Self| {
+            tools.volume.clean()?;
+            Ok(remove_placeholders(&tools.options, timeline)?)
+        };
+        self.on_disk(clean).await
     }
 }
 

@@ -127,12 +127,15 @@ fn storm_with(
             14 => world.slow_down(other),
             // A second loss would be one too many, before the first is made good and the Lease says so.
             9 if synchronous == Synchronous::Required => {
+                let (primary, older) = (world.primary(), world.instances[victim].volume.clone());
                 world.run(secs(5));
                 if world.is_whole() && world.is_settled() {
-                    if world.chance.below(2) == 0 {
-                        world.spoil(victim);
-                    } else {
-                        world.wipe(victim);
+                    match world.chance.below(3) {
+                        0 => world.spoil(victim),
+                        1 if primary == Some(victim) && world.primary() == primary => {
+                            world.roll_back(victim, older);
+                        }
+                        _ => world.wipe(victim),
                     }
                 }
             }
@@ -210,6 +213,59 @@ fn a_disk_that_hangs_costs_its_instance_the_lease_although_nothing_can_be_killed
             world.told()
         );
         world.run(secs(90));
+        whole(&mut world, secs(60));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
+/// What it said it had written, somebody else has.
+#[rstest]
+#[case(2)]
+#[case(3)]
+fn a_primary_whose_volume_is_an_older_one_loses_the_lease_and_nothing_else(#[case] instances: usize) {
+    for seed in 0..20 {
+        let mut world = World::new(seed, instances, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let primary = world.primary().unwrap();
+        let older = world.instances[primary].volume.clone();
+        world.run(secs(10));
+        world.roll_back(primary, older);
+        let is_another = |world: &World| world.primary().is_some_and(|now| now != primary);
+        until(&mut world, secs(60), "led by another", is_another);
+        whole(&mut world, secs(60));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
+/// It has nobody to take its place, and is served as it is.
+#[test]
+fn a_single_instance_whose_volume_is_an_older_one_goes_on() {
+    let mut world = World::new(0, 1, Synchronous::Preferred);
+    whole(&mut world, secs(60));
+    let older = world.instances[0].volume.clone();
+    world.run(secs(10));
+    world.roll_back(0, older);
+    world.run(secs(1));
+    whole(&mut world, secs(60));
+}
+
+/// One fault keeps the primary and whoever has the most from the API server: the last one gets what it lacks from them, and leads.
+#[test]
+fn what_an_instance_without_the_api_server_has_more_is_had_from_it() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, Synchronous::Required);
+        whole(&mut world, secs(60));
+        world.run(secs(5));
+        let primary = world.primary().unwrap();
+        let (further, last) = ((primary + 1) % 3, (primary + 2) % 3);
+        world.instances[last].slow = true;
+        world.run(secs(5));
+        world.api_cut = [primary, further].into();
+        let leads = |world: &World| world.primary() == Some(last);
+        until(&mut world, secs(60), "led by the last", leads);
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+        world.api_cut.clear();
+        world.speed_up();
         whole(&mut world, secs(60));
         assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
     }

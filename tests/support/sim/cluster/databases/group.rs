@@ -342,6 +342,7 @@ impl Group {
             },
             asynchronous: self.waited_for.is_empty() && (!self.blocked || before.asynchronous),
             flushed: before.flushed,
+            flushed_on: before.flushed_on,
             handover: None,
             missing: None,
             missing_since: 0,

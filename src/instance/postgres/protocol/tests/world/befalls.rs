@@ -37,6 +37,21 @@ impl World {
         self.instances[index].volume = Volume::default();
     }
 
+    /// The container ends and is started again at once, on the volume as it was once.
+    pub fn roll_back(&mut self, index: usize, volume: Volume) {
+        self.say(format!(
+            "the volume of {} is an older one",
+            self.instances[index].name
+        ));
+        let back = self.now + self.chance.millis(300, 1500);
+        let instance = &mut self.instances[index];
+        instance.die();
+        instance.volume = volume;
+        instance.returns = Some(back);
+        // As if it had been killed when that was taken.
+        instance.stop(false);
+    }
+
     pub fn kill_postgres(&mut self, index: usize) {
         let name = self.instances[index].name.clone();
         self.say(format!("PostgreSQL of {name} is killed"));

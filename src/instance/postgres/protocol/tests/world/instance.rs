@@ -93,6 +93,7 @@ impl Instance {
             upstream,
             streaming: false,
             receiving: false,
+            prepared: true,
             standbys: Vec::new(),
             quorum,
         };

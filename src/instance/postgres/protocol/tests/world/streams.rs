@@ -35,6 +35,7 @@ impl World {
                 (running.received, running.replayed, running.redo) = (Lsn(length), Lsn(length), Lsn(length));
             }
         }
+        self.stream_between_replicas();
         for index in 0..self.instances.len() {
             let upstream = match &self.instances[index].server {
                 Server::Running(running) if !running.primary => running.upstream.clone(),
@@ -52,6 +53,23 @@ impl World {
             if let Server::Running(running) = &mut self.instances[index].server {
                 running.streaming = fed || flickers;
                 running.receiving = running.streaming;
+            }
+        }
+    }
+
+    /// A replica may follow another one, which sends what it has.
+    fn stream_between_replicas(&mut self) {
+        for replica in 0..self.instances.len() {
+            let upstream = match &self.instances[replica].server {
+                Server::Running(running) if !running.primary => running.upstream.clone(),
+                _ => continue,
+            };
+            let Some(from) = upstream.map(|upstream| self.index(&upstream)) else {
+                continue;
+            };
+            let sends = matches!(&self.instances[from].server, Server::Running(running) if !running.primary);
+            if sends && !self.instances[from].hung && self.reaches(replica, from) {
+                self.receive(from, replica);
             }
         }
     }
