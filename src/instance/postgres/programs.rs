@@ -1,4 +1,4 @@
-//! PostgreSQL's programs that make data: initdb, pg_basebackup, pg_rewind.
+//! PostgreSQL's programs that make data, and look at it: initdb, pg_basebackup, pg_rewind, pg_waldump.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use super::files;
 use super::options::Options;
 use super::program::{ProgramError, run};
 use super::volume::Volume;
+use crate::api::database::agent::Lsn;
 
 /// How long a program may take to say its version.
 const VERSION: Duration = Duration::from_secs(10);
@@ -22,6 +23,11 @@ const INITDB: Duration = Duration::from_secs(5 * 60);
 const BASE_BACKUP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long it may take to recover, to look through the log since two instances parted, and to copy what differs.
 const REWIND: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// How long it may take to look through the log up to its end.
+const WALDUMP: Duration = Duration::from_secs(60);
+/// A file of the log has so many bytes, and is there from its beginning, unless it was made otherwise by hand.
+const SEGMENT: u64 = 16 << 20;
 
 /// The file with which PostgreSQL starts as a replica.
 const STANDBY: &str = "standby.signal";
@@ -137,6 +143,34 @@ impl Programs {
         volume.on_disk(move || follow(&options), ProgramError::from).await
     }
 
+    /// Whether the log of a stopped PostgreSQL goes up to `end` on a timeline, as far as anybody can read it. `checkpoint` is where its last one begins, if that is
+    /// on the same timeline; from there on all of the log is there.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub async fn log_goes_to(
+        &self,
+        options: &Options,
+        volume: &Volume,
+        (timeline, end): (u32, Lsn),
+        checkpoint: Option<Lsn>,
+    ) -> Result<bool, ProgramError> {
+        let segment = Lsn(end.0.saturating_sub(1) / SEGMENT * SEGMENT);
+        let begin = checkpoint.map_or(segment, |checkpoint| checkpoint.max(segment));
+        let mut command = self.command("pg_waldump", options, volume)?;
+        command
+            .arg("--quiet")
+            .arg("--path")
+            .arg(options.data().join("pg_wal"));
+        command.args(["--timeline", &timeline.to_string()]);
+        command.args(["--start", &begin.to_string(), "--end", &end.to_string()]);
+        match run("pg_waldump", command, WALDUMP).await {
+            Ok(()) => Ok(true),
+            Err(ProgramError::Failed { said, .. }) if is_end_of_log(&said) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Takes the data back to where it and that of the instance at `host`, which must be a primary, parted, for a replica. The marker of unfinished data
     /// is the caller's: data that pg_rewind did not come to an end with is of no use.
     ///
@@ -162,6 +196,17 @@ impl Programs {
         let options = options.clone();
         volume.on_disk(move || follow(&options), ProgramError::from).await
     }
+}
+
+/// Whether pg_waldump found, by what it said, that the log ends, or is not there at all.
+fn is_end_of_log(said: &str) -> bool {
+    let ends = [
+        "error in WAL record at",
+        "could not find a valid record after",
+        "could not find file",
+    ];
+    ends.iter().any(|end| said.contains(end))
+        || said.contains("could not open") && said.contains("No such file")
 }
 
 /// Makes PostgreSQL start as a replica on this data, with no settings but those of the run folder.

@@ -188,7 +188,7 @@ impl Protocol {
     fn go_on(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
         if self.bereft {
             return Command::Wait(format!(
-                "another instance to take over: the data of the last primary does not go up to {}, which it had written, so its volume is an older one, or lost \
+                "another instance to take over: the log of the last primary does not go up to {}, which it had written, so its volume is an older one, or lost \
                  that; if nobody else has it any more, kubectl delete lease {} has whoever has the most go on",
                 record.flushed, situation.settings.database
             ));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::api::database::agent::{Quorum, Record};
+use crate::api::database::agent::{Lsn, Quorum, Record};
 
 /// What takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub enum Command {
     Join(String),
     /// Go back to where this instance and that of this name parted, and become its replica.
     Rewind(String),
+    /// Find out whether the log of the stopped PostgreSQL goes up to there on this timeline.
+    Prove(u32, Lsn),
     /// Start PostgreSQL as a primary, whose commits wait for this.
     Lead(Option<Quorum>),
     /// Start PostgreSQL as a replica of the instance of this name, or have it turn there.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::candidate::{HANDOVER, PATIENCE, is_new};
 use super::{
-    Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Tenure, Work, Write,
-    is_fresh,
+    Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Stored, Tenure, Work,
+    Write, is_fresh,
 };
 use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous};
 
@@ -24,6 +24,8 @@ const REACHES_MS: u64 = 5000;
 const PROMOTION: Duration = Duration::from_secs(30);
 /// A primary that ended so often before it ran will not start the next time either.
 const STARTS: u32 = 3;
+/// Before a primary is started, the others are given so long to say how far they are.
+const HEARING: Duration = Duration::from_secs(1);
 /// Recovery is left more time after each attempt in vain, up to so many times as much.
 const MOST_PATIENCE: u32 = 64;
 
@@ -58,11 +60,6 @@ impl Protocol {
             return self.claim_again(situation);
         };
         self.said = Some(record.clone());
-        if self.lacks(&record, situation) {
-            self.bereft = true;
-            self.let_others(situation);
-            return Command::Stop(How::Immediate);
-        }
         if !self.has_given_up(situation.now) {
             if situation.now >= tenure.tried + situation.settings.timing.retry() && !situation.writing {
                 let due = self.kept_up(&record, situation);
@@ -80,16 +77,6 @@ impl Protocol {
             Some(_) => Command::Wait("what is under way".to_owned()),
             None => self.drive(record, situation),
         }
-    }
-
-    /// Whether this primary has less than it once said was on its disk, and somebody else may have that. Before it says anything else.
-    fn lacks(&self, record: &Record, situation: &Situation<'_>) -> bool {
-        let Server::Running(running) = situation.server else {
-            return false;
-        };
-        let has = (running.timeline, running.received);
-        let is_less = running.primary && (record.flushed_on, record.flushed) > has;
-        is_less && record.others(situation.me).next().is_some()
     }
 
     fn drive(&mut self, record: Record, situation: &Situation<'_>) -> Command {
@@ -110,6 +97,9 @@ impl Protocol {
             self.failed = 0;
             self.let_others(situation);
         }
+        if self.bereft {
+            self.let_others(situation);
+        }
         if let Some(leaving) = &self.leaving {
             // Only what was stopped in order tells how far it goes, and so whether whoever is to take over has all of it.
             let (end, timeline) = match situation.data {
@@ -127,11 +117,45 @@ impl Protocol {
             return self.give_back(record, situation);
         }
         match situation.data {
-            Data::Present(stored) if !stored.standby => Command::Lead(begins_with(&record, situation)),
+            Data::Present(stored) if !stored.standby => {
+                if let Some(silent) = self.unheard(&record, situation) {
+                    return Command::Wait(format!("{silent} to say how far it is"));
+                }
+                match self.doubt(&record, stored, situation) {
+                    Some((timeline, end)) => Command::Prove(timeline, end),
+                    None => Command::Lead(begins_with(&record, situation)),
+                }
+            }
             Data::Present(_) => Command::Follow(None),
             Data::Empty | Data::Broken(_) if is_new(&record, situation) => Command::Initialise,
             Data::Empty | Data::Broken(_) | Data::Unreadable(_) => self.give_back(record, situation),
         }
+    }
+
+    /// Who has not said yet how far it is, for as long as that is waited for.
+    fn unheard(&self, record: &Record, situation: &Situation<'_>) -> Option<String> {
+        let is_heard = |name: &str| {
+            let peer = situation.peers.get(name);
+            peer.is_some_and(|peer| is_fresh(peer, situation.now))
+        };
+        let mut silent = record.others(situation.me).filter(|name| !is_heard(name));
+        let waits = self.lasted(Passing::Stopped, situation.now) < HEARING;
+        silent.next().filter(|_| waits).map(str::to_owned)
+    }
+
+    /// Up to where the log of this instance once was on disk, if that is not known to be so now and somebody else may have it: how far it said that it was, or how
+    /// far a replica is, to which nothing is sent before. To start on less would be to write another log under the same number, over that of every replica.
+    fn doubt(&self, record: &Record, stored: &Stored, situation: &Situation<'_>) -> Option<(u32, Lsn)> {
+        let others: BTreeSet<&str> = record.others(situation.me).collect();
+        let replicas = situation.peers.iter().filter_map(|(name, peer)| {
+            let is_one = others.contains(name.as_str()) && is_fresh(peer, situation.now);
+            let has = (peer.report.timeline?, peer.report.received?);
+            (is_one && has.0 <= record.timeline).then_some(has)
+        });
+        let said = Some((record.flushed_on, record.flushed)).filter(|(timeline, _)| *timeline > 0);
+        let was = said.into_iter().chain(replicas).max()?;
+        let known = self.proved.max(Some((stored.timeline, stored.end)));
+        (known < Some(was) && !others.is_empty()).then_some(was)
     }
 
     fn wait_for_recovery(&mut self, record: &Record, situation: &Situation<'_>) -> Command {

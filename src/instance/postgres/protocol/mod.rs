@@ -25,6 +25,7 @@ mod follower;
 mod holder;
 mod promise;
 mod quorum;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,7 @@ pub use command::{Command, How, Pleading, Work, Write};
 pub use facts::{Data, Running, Server, Stored};
 pub use follower::anew;
 pub use holder::HUNG;
+use state::{Leaving, Mending, Passing, Tenure};
 
 use crate::api::database::agent::{Lsn, Record, Report, Role, Settings, Timing};
 
@@ -130,8 +132,9 @@ pub struct Protocol {
     stillborn: u32,
     /// How often PostgreSQL ended by itself, for whatever reason but a full volume, since it last ran.
     failed: u32,
-    /// Its data does not go as far as the Lease says that it did: the volume is an older one, or lost what was written to it. Whoever follows this one's
-    /// example from there on would go another way, so it is copied.
+    /// Up to where, on which timeline, its log is known to go.
+    proved: Option<(u32, Lsn)>,
+    /// Its log does not go as far as the Lease says that it did: the volume is an older one, or lost what was written to it.
     bereft: bool,
     /// How often others were let take over, since PostgreSQL was last the primary.
     retreats: u32,
@@ -159,54 +162,6 @@ pub struct Protocol {
     shy: Moment,
     /// PostgreSQL is to be stopped in order, and started again.
     restarting: bool,
-}
-
-/// How long this instance may be primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tenure {
-    /// The shortest times for which the Lease may say that it is claimed.
-    timing: Timing,
-    /// Until then PostgreSQL has to be stopped, if nothing comes of it.
-    until: Moment,
-    /// When the last renewal that succeeded was sent.
-    renewed: Moment,
-    /// When one was last sent.
-    tried: Moment,
-    /// When the others were last asked.
-    pleaded: Moment,
-}
-
-/// What is to be done with a replica's data that does not receive from a primary that is there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Mending {
-    /// Nothing is known to be wrong with it.
-    #[default]
-    Nothing,
-    /// It may go on where the primary's does not: it is to be taken back to where they parted.
-    Rewind,
-    /// That was done, and it has not received since.
-    Rewound,
-    /// Nor will it: the primary does not have any more what it lacks. It is to be copied.
-    Copy,
-}
-
-/// A state that is given up if it lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passing {
-    Starting,
-    Silent,
-    Promoting,
-}
-
-/// This instance is not to be primary any more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Leaving {
-    /// It is to end altogether.
-    exit: bool,
-    /// There is no time for an end in order.
-    hurry: bool,
-    /// Who is to take over, if somebody in particular.
-    to: Option<String>,
 }
 
 impl Protocol {
@@ -265,6 +220,12 @@ impl Protocol {
     pub fn mended(&mut self) {
         self.mending = Mending::Rewound;
         (self.stillborn, self.futile, self.bereft) = (0, 0, false);
+    }
+
+    /// Whether the log goes up to there, as [`Command::Prove`] asks.
+    pub fn proved(&mut self, timeline: u32, end: Lsn, goes: bool) {
+        self.bereft = !goes;
+        self.proved = goes.then_some((timeline, end));
     }
 
     /// Whether the primary can be connected to, as [`Command::Reach`] asks. Where it cannot, nothing can be mended, and the replica is of more use as it is.
@@ -394,6 +355,7 @@ impl Protocol {
         }
         let passing = match (situation.server, situation.work) {
             (_, Some(Work::Promoting)) => Some(Passing::Promoting),
+            (Server::Stopped, _) if self.tenure.is_some() => Some(Passing::Stopped),
             (Server::Starting, _) => Some(Passing::Starting),
             (Server::Silent, _) => Some(Passing::Silent),
             // An attempt that fails is followed by another, and all together may take no longer than one.

@@ -88,6 +88,7 @@ impl Supervisor {
             Done::Rested => {}
             Done::Looked(data) => self.inspected(data),
             Done::Cleaned(outcome) => self.cleaned(outcome),
+            Done::Proved(timeline, end, goes) => self.protocol.proved(timeline, end, goes),
             Done::Stopped(data) => {
                 self.process.killing = false;
                 if let Some((words, answered)) = self.process.last.take() {
@@ -236,6 +237,7 @@ impl Supervisor {
                 self.configured.quorum = quorum;
                 self.configure();
             }
+            Command::Prove(timeline, end) => self.prove(timeline, end),
             Command::Reach(name) => self.reach(&name),
             Command::Stop(How::Fast) => self.stop_in_order(),
             Command::Stop(How::Immediate) => self.kill(),

@@ -7,6 +7,8 @@ mod attempts;
 mod content;
 mod freshness;
 mod furnish;
+#[cfg(test)]
+mod making_tests;
 mod owner;
 mod pace;
 mod pause;
@@ -59,7 +61,7 @@ use super::server::{self, Request, Shown};
 use super::sql::SqlError;
 use super::tls::Tls;
 use super::volume::{Volume, VolumeError};
-use crate::api::database::agent::{Report, Settings};
+use crate::api::database::agent::{Lsn, Report, Settings};
 use crate::instance::orphans::reap_orphans;
 use crate::runtime::clock::Clock;
 
@@ -254,6 +256,8 @@ enum Done {
     Looked(Result<Data, WorkError>),
     /// What might be in the way of a start was taken away.
     Cleaned(Result<(), WorkError>),
+    /// Whether the log goes up to there on that timeline.
+    Proved(u32, Lsn, bool),
     /// PostgreSQL has ended, whatever it was; and what is on the volume then.
     Stopped(Result<Data, WorkError>),
     /// What a stop in order begins with.

@@ -12,7 +12,7 @@ use super::super::volume::Volume;
 use super::act::PAUSE;
 use super::work::{Tools, WorkError};
 use super::{Done, Supervisor};
-use crate::api::database::agent::{Quorum, Synchronous};
+use crate::api::database::agent::{Lsn, Quorum, Synchronous};
 
 /// PostgreSQL is asked to end at once before it is killed.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -73,6 +73,24 @@ impl Supervisor {
             Done::Made(work, outcome, data)
         };
         self.work = Some((work, future.boxed()));
+    }
+
+    /// Finds out whether the log goes up to there. Where nobody can tell, it is taken for what it is: the program may be missing in the image.
+    pub(super) fn prove(&mut self, timeline: u32, end: Lsn) {
+        let checkpoint = match &self.data {
+            Data::Present(stored) if stored.timeline == timeline => Some(stored.end),
+            _ => None,
+        };
+        let tools = self.tools.clone();
+        let prove = async move {
+            let goes = tools.log_goes_to((timeline, end), checkpoint).await;
+            let goes = goes.unwrap_or_else(|error| {
+                tracing::warn!(%error, "cannot tell how far the log goes, which should go up to {end}");
+                true
+            });
+            Done::Proved(timeline, end, goes)
+        };
+        self.work = Some((Work::Other, prove.boxed()));
     }
 
     /// Finds out whether another instance's PostgreSQL can be connected to.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,12 +11,11 @@ use http::{Method, Request as HttpRequest, Response};
 use http_body_util::{BodyExt, Full};
 use kube::Client;
 use kube::client::Body;
-use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::super::floors::Floors;
-use super::super::protocol::{How, Running, Server};
+use super::super::protocol::{Running, Server};
 use super::super::sql::Configuration;
 use super::senses::{Beats, Labels, Observed};
 use super::*;
@@ -79,7 +77,7 @@ impl Pods {
 }
 
 /// Waits until it is so.
-async fn until(what: &str, mut done: impl FnMut() -> bool) {
+pub(super) async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let waited = timeout(LIMIT, async {
         while !done() {
             sleep(Duration::from_millis(5)).await;
@@ -89,17 +87,17 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// The instance a-0 of two, with nothing on its volume.
-struct Fixture {
-    supervisor: Supervisor,
-    options: Options,
+pub(super) struct Fixture {
+    pub(super) supervisor: Supervisor,
+    pub(super) options: Options,
     /// Where a-1 takes connections, and answers none of them.
-    primary: Option<std::net::TcpListener>,
+    pub(super) primary: Option<std::net::TcpListener>,
     _tasks: JoinSet<()>,
     _folder: tempfile::TempDir,
 }
 
 impl Fixture {
-    fn new(scripts: &[(&str, &str)]) -> Self {
+    pub(super) fn new(scripts: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| {
             let path = folder.path().join(name);
@@ -173,24 +171,20 @@ impl Fixture {
     }
 
     /// Has what is under way come to its end.
-    async fn work(&mut self) {
+    pub(super) async fn work(&mut self) {
         let done = timeout(LIMIT, work_of(&mut self.supervisor.work)).await.unwrap();
         self.supervisor.take(Event::Worked(done));
     }
 
-    fn join(&mut self) {
+    pub(super) fn join(&mut self) {
         self.supervisor.carry_out(Command::Join("a-1".to_owned()));
     }
 
-    fn message(&mut self) -> String {
+    pub(super) fn message(&mut self) -> String {
         self.supervisor.tell();
         let shown = self.supervisor.shown.borrow();
         shown.report.message.clone().unwrap_or_default()
     }
-}
-
-fn lines(path: &Path) -> usize {
-    std::fs::read_to_string(path).unwrap_or_default().lines().count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -406,144 +400,6 @@ async fn what_a_replica_complains_about_before_it_answers_is_told() {
     let message = fixture.message();
     assert!(message.ends_with(removed), "{message}");
     assert_eq!(fixture.supervisor.shown.borrow().report.state, State::Starting);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_cuts_off_the_copy_that_is_being_made_with_all_its_processes() {
-    let mut fixture = Fixture::new(&[("pg_basebackup", "exec 3<&0; sleep 600 <&3 & wait")]);
-    let volume = Arc::clone(&fixture.supervisor.tools.volume);
-    fixture.join();
-    let made = timeout(Duration::from_millis(100), work_of(&mut fixture.supervisor.work));
-    assert!(made.await.is_err(), "it takes long");
-    until("the copy is made", || volume.holders().unwrap().len() == 2).await;
-    fixture.supervisor.carry_out(Command::Stop(How::Fast));
-    fixture.work().await;
-    assert!(fixture.supervisor.work.is_none());
-    assert_eq!(volume.holders().unwrap(), []);
-    assert!(matches!(fixture.supervisor.data, Data::Broken(_)));
-}
-
-#[rstest]
-#[case::rewound_from_one_that_takes_no_connection(Command::Rewind("a-1".to_owned()), false)]
-#[case::rewound_from_one_that_refuses_this_one(Command::Rewind("a-1".to_owned()), true)]
-#[case::copied_from_one_that_takes_no_connection(Command::Join("a-1".to_owned()), false)]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_could_not_be_mended_for_want_of_a_primary_is_the_replica_that_it_was(
-    #[case] mend: Command,
-    #[case] takes: bool,
-) {
-    let refused = "echo 'pg_rewind: error: connection to server at \"a-1\" (127.0.0.1), port 5432 failed: FATAL: no' >&2; exit 1";
-    let mut fixture = Fixture::new(&[("pg_rewind", refused), ("pg_basebackup", refused)]);
-    if !takes {
-        fixture.primary = None;
-    }
-    let data = fixture.options.data();
-    std::fs::create_dir(&data).unwrap();
-    for name in ["PG_VERSION", "standby.signal"] {
-        std::fs::write(data.join(name), "15\n").unwrap();
-    }
-    fixture.supervisor.carry_out(mend);
-    fixture.work().await;
-    assert!(data.join("standby.signal").exists());
-    assert!(!fixture.options.unfinished().exists());
-    let message = fixture.message();
-    assert!(message.contains("connect"), "{message}");
-}
-
-/// It may be the only one that has what was committed without waiting for anybody.
-#[tokio::test(flavor = "multi_thread")]
-async fn data_that_could_not_be_rewound_is_put_aside_and_what_a_copy_left_is_not() {
-    let fails = "echo 'pg_rewind: error: could not find previous WAL record at 0/2000028' >&2; exit 1";
-    let mut fixture = Fixture::new(&[("pg_rewind", fails), ("pg_basebackup", "exit 1")]);
-    let (data, volume) = (fixture.options.data(), fixture.options.volume.clone());
-    std::fs::create_dir(&data).unwrap();
-    for name in ["PG_VERSION", "what nobody else has"] {
-        std::fs::write(data.join(name), "15\n").unwrap();
-    }
-    fixture.supervisor.carry_out(Command::Rewind("a-1".to_owned()));
-    fixture.work().await;
-    assert_eq!(
-        fixture.supervisor.data,
-        Data::Broken("unfinished: rewind".to_owned())
-    );
-    for _ in 0..2 {
-        fixture.supervisor.attempts = Attempts::default();
-        fixture.join();
-        fixture.work().await;
-        std::fs::create_dir_all(&data).unwrap();
-        std::fs::write(data.join("what a copy left"), "").unwrap();
-    }
-    assert!(volume.join("data.1.old/what nobody else has").exists());
-    assert!(!volume.join("data.2.old").exists());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_fails_is_tried_more_and_more_seldom_and_the_report_says_why() {
-    let script = "echo once >>../tries; echo 'pg_basebackup: error: the dog ate it' >&2; exit 1";
-    let mut fixture = Fixture::new(&[("pg_basebackup", script)]);
-    let tries = fixture.options.volume.join("../tries");
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(2500) {
-        fixture.join();
-        if fixture.supervisor.work.is_some() {
-            fixture.work().await;
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(
-        lines(&tries),
-        2,
-        "at once, and after a second; then after two more"
-    );
-    let message = fixture.message();
-    assert!(
-        message.contains("the dog ate it") && message.contains("a-1"),
-        "{message}"
-    );
-    assert_ne!(fixture.supervisor.shown.borrow().report.state, State::Joining);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_no_room_beside_what_was_put_aside_it_stays_and_a_person_is_told_which_it_is() {
-    let script = "echo 'pg_basebackup: error: could not write to file: No space left on device' >&2; exit 1";
-    let mut fixture = Fixture::new(&[("pg_basebackup", script)]);
-    let options = fixture.options.clone();
-    std::fs::create_dir(options.data()).unwrap();
-    std::fs::write(options.data().join("PG_VERSION"), "15\n").unwrap();
-    fixture.join();
-    fixture.work().await;
-    let aside = options.volume.join("data.1.old");
-    assert!(aside.join("PG_VERSION").exists());
-    let message = fixture.message();
-    let command = format!("kubectl exec a-0 -c postgres -- rm -r {}", aside.display());
-    assert!(message.contains(&command), "{message}");
-    // A copy that was whole and yet of no use.
-    std::fs::create_dir_all(options.data()).unwrap();
-    std::fs::remove_file(options.unfinished()).unwrap();
-    fixture.supervisor.attempts.succeeded();
-    fixture.join();
-    fixture.work().await;
-    assert!(aside.join("PG_VERSION").exists());
-    assert!(
-        !options.volume.join("data.2.old").exists(),
-        "each of those would fill the volume"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_of_data_that_was_being_removed_shields_nothing_and_goes_before_the_next_copy() {
-    let mut fixture = Fixture::new(&[("pg_basebackup", "exit 1")]);
-    let options = fixture.options.clone();
-    // The process ended while it removed this.
-    let remains = options.volume.join("data.1.removing");
-    std::fs::create_dir(&remains).unwrap();
-    std::fs::write(remains.join("half"), "").unwrap();
-    std::fs::create_dir(options.data()).unwrap();
-    std::fs::write(options.data().join("PG_VERSION"), "15\n").unwrap();
-    fixture.join();
-    fixture.work().await;
-    assert!(options.volume.join("data.1.old/PG_VERSION").exists());
-    assert!(!remains.exists());
 }
 
 #[tokio::test]

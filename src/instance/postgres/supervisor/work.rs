@@ -14,7 +14,7 @@ use super::super::programs::{Programs, follow, is_replica};
 use super::super::protocol::{Data, is_full};
 use super::super::sql::{Local, SqlError};
 use super::super::volume::{Volume, VolumeError};
-use crate::api::database::agent::{CONTAINER, Quorum, Settings};
+use crate::api::database::agent::{CONTAINER, Lsn, Quorum, Settings};
 
 /// How long a promotion may take before it counts as failed; the protocol gives up on its own then.
 const PROMOTION: Duration = Duration::from_secs(60);
@@ -241,6 +241,17 @@ impl Tools {
             Ok(Err(error)) => tracing::info!(%error, "stopping without a checkpoint"),
             Err(_) => tracing::info!("stopping before a checkpoint is written"),
         }
+    }
+
+    /// See [`Programs::log_goes_to`].
+    pub(super) async fn log_goes_to(
+        &self,
+        end: (u32, Lsn),
+        checkpoint: Option<Lsn>,
+    ) -> Result<bool, ProgramError> {
+        self.programs
+            .log_goes_to(&self.options, &self.volume, end, checkpoint)
+            .await
     }
 
     /// Takes away what an interrupted promotion has left, with which PostgreSQL would not start.

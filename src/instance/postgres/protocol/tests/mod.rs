@@ -228,7 +228,9 @@ fn a_primary_whose_volume_is_an_older_one_loses_the_lease_and_nothing_else(#[cas
         whole(&mut world, secs(60));
         let primary = world.primary().unwrap();
         let older = world.instances[primary].volume.clone();
-        world.run(secs(10));
+        // What was written since the Lease was renewed the others alone know.
+        let later = world.chance.millis(500, 5000);
+        world.run(later);
         world.roll_back(primary, older);
         let is_another = |world: &World| world.primary().is_some_and(|now| now != primary);
         until(&mut world, secs(60), "led by another", is_another);

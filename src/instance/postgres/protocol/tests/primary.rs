@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rstest::rstest;
+
 use super::super::{
     Command, Data, How, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
 };
@@ -80,6 +82,13 @@ impl Primary {
         }
     }
 
+    /// What a replica says now.
+    fn hears(&mut self, name: &str, timeline: u32, received: u64) {
+        let peer = self.peers.entry(name.to_owned()).or_default();
+        peer.asked = self.now;
+        (peer.report.timeline, peer.report.received) = (Some(timeline), Some(Lsn(received)));
+    }
+
     /// What it does now, with these streaming.
     fn step(&mut self, streaming: &[&str], writing: bool) -> Command {
         let mut protocol = std::mem::take(&mut self.protocol);
@@ -130,6 +139,7 @@ impl Primary {
         let stored = Stored {
             system_identifier: "1".into(),
             timeline: 1,
+            end: Lsn(100),
             ..Stored::default()
         };
         let server = match self.stopped {
@@ -301,9 +311,49 @@ fn a_primary_that_is_asked_to_starts_again_in_order_and_keeps_the_lease() {
     primary.protocol.restarting = true;
     assert_eq!(primary.step(&["a-1"], false), Command::Stop(How::Fast));
     primary.stopped = true;
+    primary.hears("a-1", 1, 0);
+    primary.hears("a-2", 1, 0);
     assert_eq!(primary.step(&[], false), Command::Lead(Some(of(&["a-1"]))));
     primary.stopped = false;
     assert_eq!(primary.step(&["a-1"], false), Command::Idle);
+}
+
+#[rstest]
+#[case::of_a_lease_that_says_nothing(0, 0, (1, 90), None)]
+#[case::its_checkpoint_is_there(1, 80, (1, 80), None)]
+#[case::it_said_that_it_had_more(1, 120, (1, 80), Some((1, 120)))]
+#[case::a_replica_has_more(1, 120, (1, 130), Some((1, 130)))]
+#[case::it_led_on_a_later_timeline(2, 40, (1, 130), Some((2, 40)))]
+#[case::a_replica_is_where_nobody_led(1, 80, (4, 500), None)]
+fn a_primary_is_started_again_only_if_its_log_goes_as_far_as_anybody_knows_that_it_did(
+    #[case] flushed_on: u32,
+    #[case] flushed: u64,
+    #[case] (timeline, received): (u32, u64),
+    #[case] doubt: Option<(u32, u64)>,
+) {
+    let mut primary = Primary::new(&["a-1"]);
+    (primary.stopped, primary.record.timeline) = (true, 3);
+    (primary.record.flushed_on, primary.record.flushed) = (flushed_on, Lsn(flushed));
+    let command = primary.step(&[], false);
+    assert!(matches!(command, Command::Wait(what) if what.contains("to say how far it is")));
+    primary.now += secs(1);
+    primary.step(&[], false);
+    primary.hears("a-1", timeline, received);
+    let lead = Command::Lead(Some(of(&["a-1"])));
+    let Some((timeline, end)) = doubt else {
+        assert_eq!(primary.step(&[], false), lead);
+        return;
+    };
+    assert_eq!(primary.step(&[], false), Command::Prove(timeline, Lsn(end)));
+    let mut bereft = primary.protocol.clone();
+    primary.protocol.proved(timeline, Lsn(end), true);
+    assert_eq!(primary.step(&[], false), lead);
+    bereft.proved(timeline, Lsn(end), false);
+    primary.protocol = bereft;
+    assert!(matches!(
+        primary.step(&[], false),
+        Command::Write(Write::Release, _)
+    ));
 }
 
 /// Those seconds that it takes to find that PostgreSQL answers nothing at all are among those for which it may write nothing.

@@ -295,9 +295,11 @@ impl World {
                 (Work::Rewinding, self.chance.millis(300, 2000))
             }
             Command::Promote(..) => (Work::Promoting, short),
-            Command::Lead(_) | Command::Follow(_) | Command::Synchronise(_) | Command::Reach(_) => {
-                (Work::Other, short)
-            }
+            Command::Lead(_)
+            | Command::Follow(_)
+            | Command::Synchronise(_)
+            | Command::Reach(_)
+            | Command::Prove(..) => (Work::Other, short),
         };
         if matches!(work.0, Work::Initialising | Work::Joining | Work::Rewinding) {
             self.instances[index].volume.data = Data::Broken("unfinished".into());
@@ -454,6 +456,12 @@ impl World {
                         what: before,
                     });
                 }
+            }
+            Command::Prove(timeline, end) => {
+                let volume = &self.instances[index].volume;
+                let is_on_it = volume.history.iter().any(|(number, _)| *number == timeline);
+                let goes = is_on_it && volume.log.len() as u64 >= end.0;
+                self.instances[index].protocol.proved(timeline, end, goes);
             }
             Command::Reach(to) => {
                 let reached = self.reaches(index, self.index(&to));
