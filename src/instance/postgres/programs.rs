@@ -155,15 +155,29 @@ impl Programs {
         (timeline, end): (u32, Lsn),
         checkpoint: Option<Lsn>,
     ) -> Result<bool, ProgramError> {
-        let segment = Lsn(end.0.saturating_sub(1) / SEGMENT * SEGMENT);
-        let begin = checkpoint.map_or(segment, |checkpoint| checkpoint.max(segment));
+        let last = end.0.saturating_sub(1) / SEGMENT;
+        let folder = options.data().join("pg_wal");
+        let file = move |segment: u64| format!("{timeline:08X}{:08X}{:08X}", segment >> 8, segment & 0xFF);
+        let first = checkpoint.map_or(0, |checkpoint| checkpoint.0 / SEGMENT);
+        let look = {
+            let folder = folder.clone();
+            move || {
+                let is_there = |segment: u64| folder.join(file(segment)).try_exists();
+                // A record that goes on into the last file begins in the one before; a timeline may begin in the last.
+                let before = last.saturating_sub(1).max(first);
+                let begin = if is_there(before)? { before } else { last };
+                Ok(is_there(last)?.then_some(begin))
+            }
+        };
+        let Some(begin) = volume.on_disk(look, ProgramError::from).await? else {
+            return Ok(false);
+        };
+        let start = Lsn(begin * SEGMENT).max(checkpoint.unwrap_or_default());
         let mut command = self.command("pg_waldump", options, volume)?;
-        command
-            .arg("--quiet")
-            .arg("--path")
-            .arg(options.data().join("pg_wal"));
-        command.args(["--timeline", &timeline.to_string()]);
-        command.args(["--start", &begin.to_string(), "--end", &end.to_string()]);
+        command.arg("--quiet").arg("--path").arg(&folder);
+        command.args(["--start", &start.to_string(), "--end", &end.to_string()]);
+        // By their names: it would look for the size of a file in whichever it finds first, and that may be one that was made for later.
+        command.args([file(begin), file(last)]);
         match run("pg_waldump", command, WALDUMP).await {
             Ok(()) => Ok(true),
             Err(ProgramError::Failed { said, .. }) if is_end_of_log(&said) => Ok(false),
@@ -204,9 +218,12 @@ fn is_end_of_log(said: &str) -> bool {
         "error in WAL record at",
         "could not find a valid record after",
         "could not find file",
+        "could not locate WAL file",
+        "could not open file",
+        "WAL segment size must be a power of two",
+        "invalid WAL segment size in WAL file",
     ];
     ends.iter().any(|end| said.contains(end))
-        || said.contains("could not open") && said.contains("No such file")
 }
 
 /// Makes PostgreSQL start as a replica on this data, with no settings but those of the run folder.

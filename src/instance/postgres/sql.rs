@@ -342,7 +342,7 @@ mod tests {
             "t",
         ]);
         let running = running(&[vec![own], vec![]], &members()).unwrap();
-        assert!(running.replaying && running.receiving);
+        assert!(running.replaying && running.receiving && !running.prepared);
         assert_eq!(running.upstream.as_deref(), Some("orders-0"));
         assert!(running.streaming && !running.primary);
         assert_eq!(

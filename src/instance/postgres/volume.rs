@@ -33,6 +33,8 @@ const CONTROL: usize = 512;
 /// What ends the names of data that was put aside, and of what is being removed of it.
 const OLD: &str = "old";
 const REMOVING: &str = "removing";
+/// The file in data that was put aside before something that had been begun with it was finished: what that was.
+const MARK: &str = "roadstead.unfinished";
 
 /// Why the volume is of no use.
 #[derive(Debug, thiserror::Error)]
@@ -228,6 +230,11 @@ impl Volume {
         if fs::symlink_metadata(&data).is_ok() {
             let last = self.aside()?.into_iter().map(|(number, _)| number).max();
             let path = aside_path(&self.options, last.unwrap_or(0) + 1);
+            // Whoever finds it there has to know that it is not whole.
+            if let Some(what) = self.unfinished()? {
+                let mark = data.join(MARK);
+                files::write(&mark, format!("{what}\n"), self.options.user).map_err(at(&mark))?;
+            }
             fs::rename(&data, &path).map_err(at(&data))?;
             files::sync(&self.options.volume).map_err(at(&data))?;
             aside = Some(path);
@@ -249,12 +256,10 @@ impl Volume {
     /// # Errors
     /// When something cannot be removed; the rest of it is, another time.
     pub async fn remove_aside(options: Options) -> Result<(), VolumeError> {
+        // First of all: what is put aside from now on is not meant.
+        let aside = blocking(&options, put_aside).await?;
         Self::remove_remains(&options).await?;
-        let given_up = options.clone();
-        let give_up = spawn_blocking(move || give_up(&given_up));
-        give_up
-            .await
-            .map_err(|error| at(&options.volume)(io::Error::other(error)))??;
+        blocking(&options, move |options| give_up(options, &aside)).await?;
         Self::remove_remains(&options).await
     }
 
@@ -402,13 +407,22 @@ fn put_aside(options: &Options) -> Result<Vec<(u32, PathBuf)>, VolumeError> {
         .collect())
 }
 
-/// Has all that was put aside count for nothing any more.
-fn give_up(options: &Options) -> Result<(), VolumeError> {
-    for (number, path) in put_aside(options)? {
+/// Has what was put aside count for nothing any more.
+fn give_up(options: &Options, aside: &[(u32, PathBuf)]) -> Result<(), VolumeError> {
+    for (number, path) in aside {
         let to = options.volume.join(format!("data.{number}.{REMOVING}"));
-        fs::rename(&path, to).map_err(at(&path))?;
+        fs::rename(path, to).map_err(at(path))?;
     }
     files::sync(&options.volume).map_err(at(&options.volume))
+}
+
+async fn blocking<T: Send + 'static>(
+    options: &Options,
+    work: impl FnOnce(&Options) -> Result<T, VolumeError> + Send + 'static,
+) -> Result<T, VolumeError> {
+    let own = options.clone();
+    let done = spawn_blocking(move || work(&own)).await;
+    done.map_err(|error| at(&options.volume)(io::Error::other(error)))?
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> VolumeError {

@@ -93,7 +93,7 @@ async fn what_is_being_removed_is_put_aside_no_more_even_if_the_removal_is_never
     let volume = Volume::lock(&options).unwrap();
     fs::create_dir(options.data()).unwrap();
     volume.put_aside().unwrap();
-    give_up(&options).unwrap();
+    give_up(&options, &put_aside(&options).unwrap()).unwrap();
     assert_eq!(volume.aside().unwrap(), []);
     let remains = options.volume.join("data.1.removing");
     assert!(remains.exists());

@@ -18,6 +18,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// For so long instances that do not answer are waited for before the very first data is made.
 const GATHERING: Duration = Duration::from_secs(30);
 
+/// One that has more and does not hear from the API server has received nothing for so long before what it has is all there is.
+const AT_REST: Duration = Duration::from_secs(3);
+
 /// How far an instance's data goes: by these an instance is better than another.
 type Reach = (u32, Lsn);
 /// The same where nobody says who the last primary was: whoever was one goes before those who followed on the same timeline.
@@ -144,17 +147,34 @@ impl Protocol {
                 (running.timeline, running.primary, running.received)
             }
             Server::Stopped if stored.standby => return Command::Follow(None),
-            Server::Stopped => (stored.timeline, true, stored.end),
+            Server::Stopped => {
+                if let Some((timeline, end)) = self.doubted_by(&theirs, stored) {
+                    return Command::Prove(timeline, end);
+                }
+                (stored.timeline, self.bereft.is_none(), stored.end)
+            }
             _ => return Command::Wait("PostgreSQL to say how far it is".to_owned()),
         };
         let mine = (timeline, led, end, Reverse(situation.me));
         if let Some((.., Reverse(name))) = theirs.iter().max().filter(|theirs| **theirs > mine) {
             return Command::Wait(format!("{name}, whose data goes further, to take the Lease"));
         }
+        // Nobody has more.
+        self.bereft = None;
         let present: Vec<&str> = theirs.iter().map(|(.., Reverse(name))| *name).collect();
         let identifier = Some(stored.system_identifier.clone());
         let record = first_record(timeline + u32::from(!led), identifier, &present, situation);
         self.claim(situation, record)
+    }
+
+    /// How far a replica is on the timeline of this data of a stopped primary, if that is further than is known of it.
+    fn doubted_by(&self, theirs: &[Claim<'_>], stored: &Stored) -> Option<(u32, Lsn)> {
+        let replicas = theirs
+            .iter()
+            .filter(|(timeline, led, ..)| *timeline == stored.timeline && !led);
+        let furthest = replicas.map(|(timeline, _, end, _)| (*timeline, *end)).max()?;
+        let known = self.proved.max(Some((stored.timeline, stored.end)));
+        (known < Some(furthest) && self.bereft.is_none()).then_some(furthest)
     }
 
     /// Somebody held it, and does not any more.
@@ -186,11 +206,11 @@ impl Protocol {
 
     /// It was this very instance. Its data has whatever was acknowledged, unless the volume lost it.
     fn go_on(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
-        if self.bereft {
+        if let Some((timeline, end)) = self.bereft {
             return Command::Wait(format!(
-                "another instance to take over: the log of the last primary does not go up to {}, which it had written, so its volume is an older one, or lost \
-                 that; if nobody else has it any more, kubectl delete lease {} has whoever has the most go on",
-                record.flushed, situation.settings.database
+                "another instance to take over: the log of the last primary does not go up to {end} of timeline {timeline}, where it once did, so its volume is an \
+                 older one, or lost that; if nobody else has it any more, kubectl delete lease {} has whoever has the most go on",
+                situation.settings.database
             ));
         }
         if situation.now < self.shy && record.others(situation.me).next().is_some() {
@@ -272,18 +292,13 @@ impl Protocol {
             return Command::Wait(reason);
         }
         let reach: Reach = (running.timeline, running.received);
-        let mut further = able.iter().filter(|(_, theirs)| **theirs > reach);
-        if let Some((name, _)) = further.clone().find(|(name, _)| !is_cut_off(name, situation)) {
-            return Command::Wait(format!("{name}, which has more of the data, to take the Lease"));
-        }
-        // What it has can be had from it.
-        if let Some((&name, _)) = further.next() {
-            return match &running.upstream {
-                Some(upstream) if upstream == name => Command::Wait(format!(
-                    "what {name} has more, which does not hear from the API server and cannot take the Lease"
-                )),
-                _ => Command::Follow(Some(name.to_owned())),
-            };
+        let further: BTreeMap<&str, Reach> = able
+            .iter()
+            .filter(|(_, theirs)| **theirs > reach)
+            .map(|(name, theirs)| (*name, *theirs))
+            .collect();
+        if let Some(command) = self.catch_up(&further, running, situation) {
+            return command;
         }
         let earlier = able
             .iter()
@@ -295,6 +310,34 @@ impl Protocol {
         }
         let others: Vec<&str> = able.keys().copied().collect();
         self.claim(situation, succession(record, running, &others, situation))
+    }
+
+    /// Whoever has more takes it. If none of them hears from the API server, what they have can be had from them.
+    fn catch_up(
+        &mut self,
+        further: &BTreeMap<&str, Reach>,
+        running: &Running,
+        situation: &Situation<'_>,
+    ) -> Option<Command> {
+        let before = self.further.take();
+        if let Some(name) = further.keys().find(|name| !is_cut_off(name, situation)) {
+            let what = format!("{name}, which has more of the data, to take the Lease");
+            return Some(Command::Wait(what));
+        }
+        let (name, theirs) = further.iter().max_by_key(|(_, theirs)| **theirs)?;
+        let same = before.filter(|(before, reach, _)| before == name && reach == theirs);
+        let since = same.map_or(situation.now, |(.., since)| since);
+        self.further = Some(((*name).to_owned(), *theirs, since));
+        // It cannot know that the holder fell silent, and goes on receiving if that still sends.
+        let is_at_rest = situation.now.saturating_sub(since) >= AT_REST;
+        let follows = running.upstream.as_deref() == Some(*name);
+        Some(if is_at_rest && !follows {
+            Command::Follow(Some((*name).to_owned()))
+        } else {
+            Command::Wait(format!(
+                "what {name} has more, which does not hear from the API server and cannot take the Lease"
+            ))
+        })
     }
 
     /// The others that could take it, and how far they are: only what was so since the Lease is free, and, where its holder fell `silent`, since they left it, as
@@ -391,6 +434,8 @@ fn succession(record: &Record, running: &Running, others: &[&str], situation: &S
         asynchronous,
         quorums,
         handover: None,
+        // It has said nothing of its own yet.
+        flushed_on: 0,
         ..record.clone()
     }
 }

@@ -92,7 +92,7 @@ impl Protocol {
             return Command::Wait(format!("the Lease, which {} held last, to run out", situation.me));
         }
         // The primary has all that this data might hold, and it is put aside until the copy is of use.
-        if (self.bereft || self.stillborn >= STILLBORN) && self.primary_of(situation).is_some() {
+        if (self.bereft.is_some() || self.stillborn >= STILLBORN) && self.primary_of(situation).is_some() {
             self.mending = Mending::Copy;
         }
         match data {

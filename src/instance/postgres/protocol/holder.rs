@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::candidate::{HANDOVER, PATIENCE, is_new};
 use super::{
-    Command, Data, How, Leaving, Moment, Passing, Protocol, Running, Server, Situation, Stored, Tenure, Work,
-    Write, is_fresh,
+    Command, Data, How, Leaving, Moment, Passing, Peer, Protocol, Running, Server, Situation, Stored, Tenure,
+    Work, Write, is_fresh,
 };
-use crate::api::database::agent::{Lsn, Quorum, Record, Role, State, Synchronous};
+use crate::api::database::agent::{Contents, Lsn, Quorum, Record, Role, State, Synchronous};
 
 /// A primary that commits nothing for so long hangs: it is killed, and another takes over.
 pub const HUNG: Duration = Duration::from_secs(10);
@@ -97,13 +97,13 @@ impl Protocol {
             self.failed = 0;
             self.let_others(situation);
         }
-        if self.bereft {
+        if self.bereft.is_some() {
             self.let_others(situation);
         }
         if let Some(leaving) = &self.leaving {
             // Only what was stopped in order tells how far it goes, and so whether whoever is to take over has all of it.
             let (end, timeline) = match situation.data {
-                Data::Present(stored) if stored.clean && !stored.standby => {
+                Data::Present(stored) if self.has_stopped_with(&record, stored) => {
                     (Some(stored.end), stored.timeline)
                 }
                 _ => (None, record.flushed_on),
@@ -132,11 +132,22 @@ impl Protocol {
         }
     }
 
+    /// Whether PostgreSQL was stopped in order, as a primary, and its data is what it was stopped with.
+    fn has_stopped_with(&self, record: &Record, stored: &Stored) -> bool {
+        let is_all = (stored.timeline, stored.end) >= (record.flushed_on, record.flushed);
+        stored.clean && !stored.standby && is_all && self.bereft.is_none()
+    }
+
     /// Who has not said yet how far it is, for as long as that is waited for.
     fn unheard(&self, record: &Record, situation: &Situation<'_>) -> Option<String> {
         let is_heard = |name: &str| {
-            let peer = situation.peers.get(name);
-            peer.is_some_and(|peer| is_fresh(peer, situation.now))
+            let peer = situation
+                .peers
+                .get(name)
+                .filter(|peer| is_fresh(peer, situation.now));
+            peer.is_some_and(|Peer { report, .. }| {
+                report.received.is_some() || matches!(report.contents, Contents::Nothing | Contents::Broken)
+            })
         };
         let mut silent = record.others(situation.me).filter(|name| !is_heard(name));
         let waits = self.lasted(Passing::Stopped, situation.now) < HEARING;

@@ -135,7 +135,10 @@ pub struct Protocol {
     /// Up to where, on which timeline, its log is known to go.
     proved: Option<(u32, Lsn)>,
     /// Its log does not go as far as the Lease says that it did: the volume is an older one, or lost what was written to it.
-    bereft: bool,
+    /// What it was found to lack.
+    bereft: Option<(u32, Lsn)>,
+    /// One that has more and does not hear from the API server, how far it is, and since when nothing has changed about that.
+    further: Option<(String, (u32, Lsn), Moment)>,
     /// How often others were let take over, since PostgreSQL was last the primary.
     retreats: u32,
     /// How far a replica has received and replayed, and since when.
@@ -219,13 +222,18 @@ impl Protocol {
     /// The data was rewound, or copied.
     pub fn mended(&mut self) {
         self.mending = Mending::Rewound;
-        (self.stillborn, self.futile, self.bereft) = (0, 0, false);
+        (self.stillborn, self.futile) = (0, 0);
     }
 
     /// Whether the log goes up to there, as [`Command::Prove`] asks.
     pub fn proved(&mut self, timeline: u32, end: Lsn, goes: bool) {
-        self.bereft = !goes;
+        self.bereft = (!goes).then_some((timeline, end));
         self.proved = goes.then_some((timeline, end));
+    }
+
+    /// Whether its data is that of a primary which lacks something.
+    pub fn is_bereft(&self) -> bool {
+        self.bereft.is_some()
     }
 
     /// Whether the primary can be connected to, as [`Command::Reach`] asks. Where it cannot, nothing can be mended, and the replica is of more use as it is.
@@ -349,6 +357,10 @@ impl Protocol {
         }
         if matches!(situation.server, Server::Stopped) {
             self.restarting = false;
+        }
+        // It was copied, or taken back.
+        if matches!(situation.data, Data::Present(stored) if stored.standby) {
+            self.bereft = None;
         }
         if !matches!(situation.server, Server::Starting) {
             (self.worked, self.starved) = (None, None);

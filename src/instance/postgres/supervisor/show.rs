@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::floors::is_lowered;
 use super::super::lease::view;
-use super::super::protocol::{Command, Data, FRESH, Server, Work, anew, is_full};
+use super::super::protocol::{Command, Data, FRESH, Running, Server, Work, anew, is_full};
 use super::super::server::{Shown, milliseconds};
 use super::super::sql::Configuration;
 use super::senses::{Labels, READ};
@@ -89,7 +89,12 @@ impl Supervisor {
         let mut recent = answers
             .values()
             .filter(|(_, asked)| now.saturating_duration_since(*asked) <= FRESH);
-        recent.any(|(report, _)| report.role == Role::Primary || report.streaming)
+        recent.any(|(report, _)| match report.role {
+            Role::Primary => true,
+            Role::Replica => report.streaming,
+            // It follows another replica, perhaps.
+            Role::None => false,
+        })
     }
 
     /// Looks more closely while the holder of the Lease may be gone, and while PostgreSQL is promoted.
@@ -105,7 +110,12 @@ impl Supervisor {
         let ours = view.holder == self.identity.to_string();
         // Once it is promoted it is looked at at once: until it says that it is the primary, nobody is led to it.
         let promotes = matches!(self.work, Some((Work::Promoting, _)));
-        set(&self.senses.alert, (late || detached) && !ours || promotes);
+        // Before it is started again, it goes by what the others say.
+        let begins = ours && matches!(server, Server::Stopped);
+        set(
+            &self.senses.alert,
+            (late || detached) && !ours || promotes || begins,
+        );
         let primary = view
             .record
             .map(|record| record.primary)
@@ -137,13 +147,16 @@ impl Supervisor {
                 report.checkpoint = Some(running.checkpoint);
                 (report.received, report.replayed) = (Some(running.received), Some(running.replayed));
                 report.end = report.received;
-                (report.streaming, report.receiving) = (running.streaming, running.receiving);
+                (report.streaming, report.receiving) = (
+                    running.streaming,
+                    running.receiving && self.may_receive_from_primary(running),
+                );
                 report.standbys.clone_from(&running.standbys);
                 report.version = Some(self.tools.programs.version.clone());
             }
             (_, Data::Present(stored)) => {
                 report.system_identifier = Some(stored.system_identifier.clone());
-                report.led = !stored.standby;
+                report.led = !stored.standby && !self.protocol.is_bereft();
                 report.timeline = Some(stored.timeline);
                 report.end = Some(stored.end);
             }
@@ -157,6 +170,14 @@ impl Supervisor {
             self.report_content(&mut report);
         }
         report
+    }
+
+    /// Whether what it receives may come from whoever held the Lease last.
+    fn may_receive_from_primary(&self, running: &Running) -> bool {
+        let seen = self.seen.borrow();
+        let record = seen.lease.as_ref().and_then(|lease| view(lease).record);
+        let primary = record.map(|record| record.primary);
+        running.upstream.is_none() || primary.is_none() || running.upstream == primary
     }
 
     /// What there is on the volume. While it is being made it is looked at no more, and is nothing that anybody could go by.

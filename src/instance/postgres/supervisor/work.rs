@@ -129,7 +129,7 @@ impl Tools {
         })
         .await?;
         if let Err(error) = make.await {
-            return Err(self.explain(error.into()));
+            return self.on_disk(|tools| Err(tools.explain(error.into()))).await;
         }
         self.on_disk(|tools| Ok(tools.volume.finish()?)).await
     }

@@ -159,6 +159,7 @@ fn storm_with(
 #[rstest]
 #[case(2)]
 #[case(3)]
+#[case(4)]
 fn no_acknowledged_commit_is_lost_where_commits_wait_whatever_happens(#[case] instances: usize) {
     for seed in SEEDS {
         let mut world = storm(seed, instances, Synchronous::Required, 12);
@@ -236,6 +237,25 @@ fn a_primary_whose_volume_is_an_older_one_loses_the_lease_and_nothing_else(#[cas
         until(&mut world, secs(60), "led by another", is_another);
         whole(&mut world, secs(60));
         assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
+/// That is the only data that is left, and a person says so.
+#[test]
+fn an_older_volume_is_served_once_nobody_else_has_more_and_the_lease_is_deleted() {
+    for seed in 0..8 {
+        let mut world = World::new(seed, 2, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let primary = world.primary().unwrap();
+        let older = world.instances[primary].volume.clone();
+        world.run(secs(10));
+        world.wipe(1 - primary);
+        world.roll_back(primary, older);
+        world.run(secs(30));
+        assert_eq!(world.primary(), None, "seed {seed}\n{}", world.told());
+        world.forget_the_lease();
+        whole(&mut world, secs(60));
+        assert_eq!(world.primary(), Some(primary), "seed {seed}\n{}", world.told());
     }
 }
 

@@ -46,10 +46,10 @@ impl World {
         let back = self.now + self.chance.millis(300, 1500);
         let instance = &mut self.instances[index];
         instance.die();
-        instance.volume = volume;
-        instance.returns = Some(back);
-        // As if it had been killed when that was taken.
-        instance.stop(false);
+        (instance.volume, instance.returns) = (volume, Some(back));
+        // As if it had been killed, or stopped, when that was taken.
+        let clean = self.chance.below(2) == 0;
+        self.instances[index].stop(clean);
     }
 
     pub fn kill_postgres(&mut self, index: usize) {

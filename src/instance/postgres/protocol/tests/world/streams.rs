@@ -52,6 +52,7 @@ impl World {
             let flickers = from.is_some() && !fed && self.chance.below(20) == 0;
             if let Server::Running(running) = &mut self.instances[index].server {
                 running.streaming = fed || flickers;
+                // What it says to others is whether it receives from whoever held the Lease.
                 running.receiving = running.streaming;
             }
         }
