@@ -10,11 +10,13 @@ mod catalogs;
 #[path = "support/opm.rs"]
 mod opm;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use broken_catalogs::{Broken, all, plain};
 use roadstead::olm::fbc::validate;
+use roadstead::olm::fbc::view::View;
 use roadstead::olm::findings::{CODES, Finding, Severity};
 
 /// Whether upstream refuses a catalog, and its words.
@@ -194,4 +196,49 @@ fn a_finding_names_the_line_and_all_are_told_at_once() {
             "{code} at {at}: {told:?}"
         );
     }
+}
+
+/// What an upstream user gets by three commands.
+#[test]
+fn lists_tell_what_upstream_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &catalogs::rich());
+    let upstream = |what: &str| {
+        let mut list = Command::new(opm::program());
+        let output = list
+            .args(["alpha", "list", what])
+            .arg(folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+        text.lines().skip(1).map(cells).collect::<Vec<Vec<String>>>()
+    };
+    let view = View::read(folder.path()).unwrap();
+    let (mut heads, mut images) = (BTreeMap::new(), BTreeMap::new());
+    for package in view.list() {
+        for channel in package.channels {
+            let head = channel.head.unwrap_or_default().to_owned();
+            heads.insert((package.name.to_owned(), channel.name.to_owned()), head);
+        }
+        for bundle in package.bundles {
+            for channel in bundle.channels {
+                images.insert(
+                    (bundle.name.to_owned(), channel.to_owned()),
+                    bundle.image.to_owned(),
+                );
+            }
+        }
+    }
+    // PACKAGE CHANNEL HEAD
+    let theirs = upstream("channels")
+        .into_iter()
+        .map(|row| ((row[0].clone(), row[1].clone()), row[2].clone()));
+    assert_eq!(heads, theirs.collect());
+    // PACKAGE CHANNEL BUNDLE REPLACES SKIPS SKIP-RANGE IMAGE, some of them empty
+    let theirs = upstream("bundles").into_iter().map(|row| {
+        let image = row.last().filter(|last| last.contains('@')).cloned();
+        ((row[2].clone(), row[1].clone()), image.unwrap_or_default())
+    });
+    assert_eq!(images, theirs.collect());
 }

@@ -371,15 +371,15 @@ fn a_version_cannot_be_released_under_two_names_nor_in_a_foreign_catalog() {
 #[rstest]
 #[case::two_heads(
     "[{name: a}, {name: b}]",
-    "catalog: channel stable has 2 heads (a, b); exactly one entry may be neither replaced nor skipped"
+    "catalog: channel stable: it has 2 heads: a, b; exactly one entry may be neither replaced nor skipped, and replaces leads down from it"
 )]
 #[case::no_head(
     "[{name: a, replaces: b}, {name: b, replaces: a}]",
-    "catalog: channel stable has 0 heads (); exactly one entry may be neither replaced nor skipped"
+    "catalog: channel stable: it has no head: each entry is replaced or skipped; exactly one entry may be neither replaced nor skipped, and replaces leads down from it"
 )]
 #[case::cycle(
     "[{name: a, replaces: b}, {name: b, replaces: c}, {name: c, replaces: b}]",
-    "catalog: channel stable: the chain of replaces comes back to b"
+    "catalog: channel stable: replaces leads in a circle: b, c, b; exactly one entry may be neither replaced nor skipped, and replaces leads down from it"
 )]
 #[case::stranded(
     "[{name: a, skips: [b]}, {name: b, replaces: c}, {name: c}]",

@@ -395,7 +395,7 @@ fn a_version_that_is_no_next_release_is_refused(#[case] version: &str, #[case] m
     "catalog/roadstead/catalog.yaml",
     "- name: roadstead.v0.1.0\nname: stable\n",
     "- name: roadstead.v0.1.0\n  skips: [roadstead.v0.2.0]\nname: stable\n",
-    "catalog: channel stable has 0 heads (); exactly one entry may be neither replaced nor skipped"
+    "catalog: channel stable: it has no head: each entry is replaced or skipped; exactly one entry may be neither replaced nor skipped, and replaces leads down from it"
 )]
 #[case::no_version_to_set(
     "Cargo.toml",

@@ -64,8 +64,8 @@ async fn the_log_of_a_killed_primary_goes_up_to_what_was_flushed_wherever_that_i
     let later = Lsn((last.0 / SEGMENT + 1) * SEGMENT);
     let name = format!(
         "00000001{:08X}{:08X}",
-        later.0 / SEGMENT >> 8,
-        later.0 / SEGMENT & 0xFF
+        (later.0 / SEGMENT) >> 8,
+        (later.0 / SEGMENT) & 0xFF
     );
     std::fs::write(
         zero.options.data().join("pg_wal").join(name),

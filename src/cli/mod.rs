@@ -38,7 +38,7 @@ enum Command {
     Generate(generate::Args),
     /// Make OLM bundles.
     Bundle(bundle::Args),
-    /// Make, judge and serve file-based catalogs.
+    /// Make, judge, show and serve file-based catalogs.
     Catalog(catalog::Args),
     /// Say what a code of a finding means.
     Explain(explain::Args),

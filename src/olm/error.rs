@@ -96,8 +96,6 @@ pub enum Error {
     EmptyChannel { channel: String },
     #[error("catalog: channel {channel} lists {entry}, but there is no such bundle")]
     NoSuchBundle { channel: String, entry: String },
-    #[error("catalog: channel {channel} has {} heads ({}); exactly one entry may be neither replaced nor skipped", heads.len(), heads.join(", "))]
-    Heads { channel: String, heads: Vec<String> },
     #[error(
         "catalog: channel {channel}: {entry} is not on the chain of replaces from the head {head}, so its users are never upgraded"
     )]
@@ -106,8 +104,10 @@ pub enum Error {
         entry: String,
         head: String,
     },
-    #[error("catalog: channel {channel}: the chain of replaces comes back to {entry}")]
-    Cycle { channel: String, entry: String },
+    #[error(
+        "catalog: channel {channel}: {why}; exactly one entry may be neither replaced nor skipped, and replaces leads down from it"
+    )]
+    NoOrder { channel: String, why: String },
     #[error("{place}: {field} is {value:?}; {accepted}")]
     Deprecation {
         place: String,

@@ -224,6 +224,10 @@ pub fn all() -> Vec<Broken> {
             "version-duplicate",
             set(3, "/properties/1/value/version", json!("1.0.0")),
         ),
+        of("version-twice-by-its-release", "version-duplicate", |documents| {
+            released("1.0.0", "1")(documents);
+            set(3, "/properties/1/value/version", json!("1.0.0-1"))(documents);
+        }),
         of(
             "icon-type",
             "icon",
@@ -296,6 +300,28 @@ pub fn all() -> Vec<Broken> {
                 {"name": "a.v1.0.0", "replaces": "a.v1.1.0"},
             ]);
         }),
+        of("skipped-by-what-nobody-gets", "upgrade-path", |documents| {
+            documents[1]["entries"] = json!([
+                {"name": "a.v1.2.0"},
+                {"name": "a.v1.1.0", "skips": ["a.v1.0.0"]},
+                {"name": "a.v1.0.0", "skips": ["a.v1.1.0"]},
+            ]);
+        }),
+        of("range-with-what-is-higher", "upgrade-path", |documents| {
+            documents[1]["entries"][1]["skipRange"] = json!(">=1.0.0 <2.0.0")
+        }),
+        Broken {
+            differs: Some(
+                "opm looks no further than the first that is skipped; OLM fails on the circle below it, for the whole namespace",
+            ),
+            ..of("circle-among-what-is-skipped", "channel-cycle", |documents| {
+                documents[1]["entries"] = json!([
+                    {"name": "a.v1.2.0", "replaces": "a.v1.1.0", "skips": ["a.v1.1.0", "a.v1.0.0"]},
+                    {"name": "a.v1.1.0", "replaces": "a.v1.0.0"},
+                    {"name": "a.v1.0.0", "replaces": "a.v1.1.0"},
+                ]);
+            })
+        },
         of("skips-itself", "replaces-itself", |documents| {
             documents[1]["entries"][2]["skips"] = json!(["a.v1.0.0"]);
         })

@@ -1,10 +1,11 @@
-//! `roadstead catalog`: Make, judge and serve file-based catalogs.
+//! `roadstead catalog`: Make, judge, show and serve file-based catalogs.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 mod serve;
+mod shown;
 mod validate;
 
 use super::bundle::context_of;
@@ -12,7 +13,7 @@ use super::{Outcome, files};
 use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image, deprecations};
 use crate::olm::{Error, Tree};
 
-/// Make, judge and serve file-based catalogs.
+/// Make, judge, show and serve file-based catalogs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -29,6 +30,12 @@ enum Command {
     /// Find all that is wrong with a catalog, whoever made it: what opm refuses, what its server and OLM stumble over later, and what nobody means. Fails if
     /// there are errors.
     Validate(validate::Args),
+    /// List packages, or the channels and bundles of one.
+    List(shown::List),
+    /// Draw who is upgraded to what in each channel, as OLM decides it, and who is not; or tell the way of one version.
+    Graph(shown::Shown),
+    /// Compare two catalogs: what changes for those who subscribe, and what is taken away from them.
+    Diff(shown::Compared),
     /// Serve a catalog to OLM: a CatalogSource leads here by address, or by an image of this program and the catalog. Needs no cache, and writes no file.
     Serve(Box<serve::Args>),
 }
@@ -74,6 +81,9 @@ pub fn main(args: Args) -> Outcome {
     match args.command {
         Command::Generate(args) => generate(*args),
         Command::Validate(args) => validate::main(&args),
+        Command::List(args) => shown::list(&args),
+        Command::Graph(args) => shown::graph(&args),
+        Command::Diff(args) => shown::diff(&args),
         Command::Serve(args) => serve::main(*args),
     }
 }

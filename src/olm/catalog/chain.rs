@@ -1,9 +1,8 @@
 //! The order of upgrades within a channel.
 
-use std::collections::BTreeSet;
-
 use super::{Channel, Entry};
 use crate::olm::Error;
+use crate::olm::fbc::upgrades::{Broken, End, Upgrades};
 
 impl Channel {
     /// Puts a bundle into its place by version. `order` names all bundles of the package, lowest first; `tail` is what the
@@ -93,25 +92,22 @@ impl Channel {
     /// The entry that nothing in the channel replaces or skips; `skipRange` plays no part.
     ///
     /// # Errors
-    /// [`Error::EmptyChannel`], [`Error::Heads`]
+    /// [`Error::EmptyChannel`], [`Error::NoOrder`]
     pub fn head(&self) -> Result<&Entry, Error> {
         if self.entries.is_empty() {
             return Err(Error::EmptyChannel {
                 channel: self.name.clone(),
             });
         }
-        let behind = |entry: &Entry| {
-            self.entries.iter().any(|other| {
-                other.replaces.as_ref() == Some(&entry.name) || other.skips.contains(&entry.name)
-            })
-        };
-        let heads: Vec<&Entry> = self.entries.iter().filter(|entry| !behind(entry)).collect();
-        match heads[..] {
-            [head] => Ok(head),
-            _ => Err(Error::Heads {
-                channel: self.name.clone(),
-                heads: heads.iter().map(|head| head.name.clone()).collect(),
-            }),
+        Upgrades::of(&self.entries)
+            .head()
+            .map_err(|why| self.no_order(&why))
+    }
+
+    fn no_order(&self, why: &Broken<'_>) -> Error {
+        Error::NoOrder {
+            channel: self.name.clone(),
+            why: why.to_string(),
         }
     }
 
@@ -123,12 +119,11 @@ impl Channel {
             });
         }
         let head = self.head()?;
-        let reached = self.reached(head)?;
-        match self
-            .entries
-            .iter()
-            .find(|entry| !reached.contains(entry.name.as_str()))
-        {
+        let upgrades = Upgrades::of(&self.entries);
+        // Without versions, so that nobody depends on a range
+        let targets = upgrades.targets(|_| None).map_err(|why| self.no_order(&why))?;
+        let is_stranded = |entry: &&Entry| targets.end(&entry.name, None) != End::Head;
+        match self.entries.iter().find(is_stranded) {
             None => Ok(()),
             Some(stranded) => Err(Error::Stranded {
                 channel: self.name.clone(),
@@ -138,34 +133,7 @@ impl Channel {
         }
     }
 
-    /// The entries from which a user gets to the head: those on its chain of replaces, and those that one of them skips. The
-    /// chain ends at an entry that any other skips, as in operator-registry's `validateReplacesChain`: OLM upgrades nobody to
-    /// that one, so nobody gets beyond it from below.
-    fn reached<'a>(&'a self, head: &'a Entry) -> Result<BTreeSet<&'a str>, Error> {
-        let mut chain = BTreeSet::new();
-        let mut skipped = BTreeSet::new();
-        let mut next = Some(head);
-        while let Some(entry) = next {
-            if !chain.insert(entry.name.as_str()) {
-                return Err(Error::Cycle {
-                    channel: self.name.clone(),
-                    entry: entry.name.clone(),
-                });
-            }
-            skipped.extend(entry.skips.iter().map(String::as_str));
-            next = self
-                .entries
-                .iter()
-                .find(|other| Some(&other.name) == entry.replaces.as_ref())
-                .filter(|other| !self.skips(&other.name));
-        }
-        chain.append(&mut skipped);
-        Ok(chain)
-    }
-
     fn skips(&self, name: &str) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| entry.skips.iter().any(|skipped| skipped == name))
+        Upgrades::of(&self.entries).skips(name)
     }
 }

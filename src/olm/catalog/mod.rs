@@ -375,8 +375,8 @@ impl Catalog {
     /// Checks that every channel upgrades everybody in it to its one head, and that what is deprecated is there.
     ///
     /// # Errors
-    /// [`Error::NoDefaultChannel`], [`Error::EmptyChannel`], [`Error::NoSuchBundle`], [`Error::Heads`], [`Error::Stranded`],
-    /// [`Error::Cycle`], [`Error::Deprecation`]
+    /// [`Error::NoDefaultChannel`], [`Error::EmptyChannel`], [`Error::NoSuchBundle`], [`Error::NoOrder`],
+    /// [`Error::Stranded`], [`Error::Deprecation`]
     pub fn check(&self) -> Result<(), Error> {
         self.check_deprecations()?;
         for channel in &self.channels {

@@ -1,6 +1,10 @@
 //! What is kept of a catalog once its files are read: names, versions, and where everything is.
 
+use std::cmp::Ordering;
+use std::fmt;
 use std::path::PathBuf;
+
+use semver::{Prerelease, Version};
 
 use super::blob::Entry;
 use super::documents::Span;
@@ -67,10 +71,47 @@ pub struct Bundle<T> {
     pub package: String,
     /// Its name.
     pub name: String,
-    /// Its version, with its release if it has one; none where it says no version.
-    pub version: Option<String>,
+    /// Its version; none where it says none.
+    pub version: Option<Released>,
     /// What its reader keeps of it.
     pub kept: T,
+}
+
+/// What tells a bundle from all others of its package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Released {
+    /// A semantic version, by which OLM goes.
+    pub version: Version,
+    /// Tells two builds of one version apart; empty where there is one.
+    pub release: String,
+}
+
+/// Releases are compared as what follows the dash in a version is: 10 is more than 9, and none is less than any.
+impl Ord for Released {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let release = |it: &Self| (!it.release.is_empty(), Prerelease::new(&it.release).ok());
+        let by_version = self.version.cmp(&other.version);
+        let by_release = || release(self).cmp(&release(other));
+        by_version
+            .then_with(by_release)
+            .then_with(|| self.release.cmp(&other.release))
+    }
+}
+
+impl PartialOrd for Released {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Released {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { version, release } = self;
+        match release.as_str() {
+            "" => write!(f, "{version}"),
+            _ => write!(f, "{version}-{release}"),
+        }
+    }
 }
 
 /// `olm.deprecations`

@@ -7,7 +7,7 @@
 //! A file is read once, by one of several threads, and let go before the next: what is kept of it is names and versions, so that a catalog of
 //! any size is judged in little memory. The rules that look at several documents go by what was kept.
 //!
-//! [`crate::olm::catalog`] makes catalogs; here they are read and judged.
+//! [`crate::olm::catalog`] makes catalogs; here they are read and judged, and [`view`] tells what one means to those who subscribe to it.
 
 pub mod blob;
 pub mod constraint;
@@ -20,8 +20,10 @@ pub mod metadata;
 pub mod range;
 mod read;
 mod rules;
+pub mod upgrades;
+pub mod view;
 
-pub use contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, Other, Package};
+pub use contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, Other, Package, Released};
 pub use documents::Span;
 pub use read::{Catalog, Keep, Unread, read};
 

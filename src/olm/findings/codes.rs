@@ -146,6 +146,10 @@ codes! {
         "What the last entry replaces is in its channel.",
         "It is meant so where older versions were taken out; whoever has that version is still upgraded.",
         "Check the name.";
+    UPGRADE_PATH = Warning "upgrade-path":
+        "Whoever has an entry's bundle is upgraded to the head.",
+        "OLM upgrades to the first, from the head, that replaces it, skips it, or has its version in skipRange, among those that nothing skips. opm looks at no skipRange, and not at who skips.",
+        "Let an entry on the way from the head replace or skip it, and take what is higher out of its skipRange.";
     REPLACES_ITSELF = Warning "replaces-itself":
         "No entry replaces or skips itself.",
         "Such an entry is never a head. opm accepts it where another one skips it.",

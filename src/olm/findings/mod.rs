@@ -109,10 +109,6 @@ impl Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counted = |number: usize, what: &str| match number {
-            1 => format!("1 {what}"),
-            _ => format!("{number} {what}s"),
-        };
         write!(
             f,
             "{}, {}, {}",
@@ -120,5 +116,23 @@ impl fmt::Display for Count {
             counted(self.warnings, "warning"),
             counted(self.notes, "note")
         )
+    }
+}
+
+/// `1 error`, `2 errors`
+pub fn counted(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+/// `a, b and 3 more`, so that a message stays short however many there are.
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST: usize = 5;
+    let names: Vec<&str> = names.into_iter().collect();
+    match names.len().checked_sub(MOST) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..MOST].join(", ")),
     }
 }

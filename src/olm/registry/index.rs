@@ -1,6 +1,6 @@
 //! What is kept in memory of a catalog that is served.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use super::api;
 use super::convert::{self, Large, Telling, Told};
 use super::disk::{Held, Stamp};
 use crate::olm::fbc::blob::{self, Blob};
+use crate::olm::fbc::upgrades::Upgrades;
 use crate::olm::fbc::{self, At, Contents, Unread};
 use crate::olm::findings::{Finding, Severity};
 
@@ -144,7 +145,9 @@ impl Index {
             packages.insert(package.name, its);
         }
         for channel in contents.channels {
-            let head = head(&channel.entries);
+            // There is one, or the catalog would be refused
+            let head = Upgrades::of(&channel.entries).head();
+            let head = head.map(|head| head.name.clone()).unwrap_or_default();
             let entry = |entry: blob::Entry| {
                 let bundle = *numbers.get(&(channel.package.clone(), entry.name.clone()))?;
                 let its = Entry {
@@ -260,15 +263,4 @@ fn deprecated<T>(contents: &Contents<T>) -> BTreeMap<(String, String, String), S
             .map(move |entry| (of(entry), entry.message.clone()))
     });
     entries.collect()
-}
-
-/// The only entry that nobody replaces or skips.
-fn head(entries: &[blob::Entry]) -> String {
-    let gone: BTreeSet<&str> = entries
-        .iter()
-        .flat_map(|entry| entry.replaces.iter().chain(&entry.skips))
-        .map(String::as_str)
-        .collect();
-    let head = entries.iter().find(|entry| !gone.contains(entry.name.as_str()));
-    head.map(|entry| entry.name.clone()).unwrap_or_default()
 }

@@ -7,23 +7,23 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::blob::{self, ChannelProperty, Gvk, Object, PackageRequired, PackageVersion};
-use super::super::contents::Contents;
+use super::super::contents::{Contents, Released};
 use super::super::image::Reference;
 use super::super::metadata::Metadata;
 use super::super::read::Scene;
 use super::super::{MESSAGE_LIMIT, constraint, decode, documents};
-use super::{Packages, listed};
-use crate::olm::findings::{Code, Finding, Place, catalog as codes};
+use super::Packages;
+use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
 
 /// The longest release, in characters.
 const MAX_RELEASE: usize = 20;
 
-/// What the document itself shows; gives the version, with its release.
+/// What the document itself shows; gives the version.
 pub(in super::super) fn check(
     bundle: &blob::Bundle<'_>,
     scene: &Scene<'_>,
     findings: &mut Vec<Finding>,
-) -> Option<String> {
+) -> Option<Released> {
     let mut judge = Judge {
         bundle,
         scene,
@@ -119,7 +119,7 @@ impl<'b> Judge<'_, 'b> {
         }
     }
 
-    fn version(&mut self) -> Option<String> {
+    fn version(&mut self) -> Option<Released> {
         let bundle = self.bundle;
         let mut versions = bundle.values("olm.package");
         let (first, more) = (versions.next(), versions.count());
@@ -150,12 +150,11 @@ impl<'b> Judge<'_, 'b> {
                 return None;
             }
         };
-        let release = &*package.release;
-        if release.is_empty() {
-            return Some(version.to_string());
+        let release = package.release.to_string();
+        if !release.is_empty() {
+            self.release(&version, &release);
         }
-        self.release(&version, release);
-        Some(format!("{version}-{release}"))
+        Some(Released { version, release })
     }
 
     fn release(&mut self, version: &Version, release: &str) {
@@ -258,7 +257,7 @@ fn check_value(kind: &str, value: &RawValue) -> Result<(), String> {
 /// What all documents show together.
 pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, findings: &mut Vec<Finding>) {
     let mut seen: BTreeMap<(&str, &str), Place> = BTreeMap::new();
-    let mut versions: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    let mut versions: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
     let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for channel in &contents.channels {
         let names = channel.entries.iter().map(|entry| entry.name.as_str());
@@ -289,7 +288,8 @@ pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, finding
             found(&codes::BUNDLE_WITHOUT_ENTRY, message);
         }
         let Some(version) = &bundle.version else { continue };
-        let others = versions.entry((package, version)).or_default();
+        // As upstream compares them: 1.0.0-1 is 1.0.0 with the release 1
+        let others = versions.entry((package, version.to_string())).or_default();
         others.insert(name);
         if others.len() > 1 {
             let names = listed(others.iter().copied());

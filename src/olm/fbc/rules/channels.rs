@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::blob::Entry;
 use super::super::contents::{Channel, Contents};
 use super::super::range::Range;
-use super::{Packages, listed};
-use crate::olm::findings::{Code, Finding, Place, catalog as codes};
+use super::super::upgrades::{Broken, End, Step, Upgrades};
+use super::{Belongings, Packages};
+use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
 
 /// What all documents show together.
 pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, findings: &mut Vec<Finding>) {
@@ -36,7 +37,7 @@ pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, finding
             found(&codes::CHANNEL_DUPLICATE, message);
         }
         entries(contents, channel, findings);
-        graph(contents, channel, findings);
+        upgrades(contents, channel, its, findings);
         let Some(its) = its else { continue };
         for (entry, &line) in channel.entries.iter().zip(&channel.lines) {
             if !its.bundles.contains_key(entry.name.as_str()) {
@@ -109,7 +110,12 @@ fn entries<T>(contents: &Contents<T>, channel: &Channel, findings: &mut Vec<Find
 }
 
 /// Whether everybody is upgraded to one head.
-fn graph<T>(contents: &Contents<T>, channel: &Channel, findings: &mut Vec<Finding>) {
+fn upgrades<T>(
+    contents: &Contents<T>,
+    channel: &Channel,
+    its: Option<&Belongings<'_, T>>,
+    findings: &mut Vec<Finding>,
+) {
     let name = &channel.name;
     let place = contents.place(channel.at);
     let mut found = |code: &'static Code, place: &Place, message: String| {
@@ -122,84 +128,40 @@ fn graph<T>(contents: &Contents<T>, channel: &Channel, findings: &mut Vec<Findin
             format!("channel {name} of package {} is empty", channel.package),
         );
     }
-    let graph = Graph::of(channel);
-    let heads = graph.heads();
-    let [head] = heads[..] else {
-        let message = match heads.len() {
-            0 => format!("channel {name} has no head: each entry is replaced or skipped by another"),
-            count => format!("channel {name} has {count} heads: {}", listed(heads)),
-        };
-        return found(&codes::CHANNEL_HEADS, &place, message);
+    let upgrades = Upgrades::of(&channel.entries);
+    let version_of = |name: &str| its?.bundles.get(name)?.version.as_ref().map(|it| &it.version);
+    let targets = match upgrades.targets(version_of) {
+        Ok(targets) => targets,
+        Err(broken) => {
+            let code = match broken {
+                Broken::NoHead | Broken::Heads(_) => &codes::CHANNEL_HEADS,
+                Broken::Circle(_) => &codes::CHANNEL_CYCLE,
+            };
+            return found(code, &place, format!("channel {name}: {broken}"));
+        }
     };
-    match graph.chain(head) {
-        Err(circle) => {
-            let message = format!(
-                "channel {name}: replaces leads in a circle: {}",
-                circle.join(" -> ")
-            );
-            found(&codes::CHANNEL_CYCLE, &place, message);
-        }
-        Ok(chain) => {
-            for (entry, &line) in channel.entries.iter().zip(&channel.lines) {
-                let own = entry.name.as_str();
-                if !chain.contains(own) && !graph.skipped.contains(own) {
-                    let message = format!(
-                        "channel {name}: {own} is neither skipped nor on the way from the head {head}"
-                    );
-                    found(&codes::ENTRY_STRANDED, &contents.line(channel.at, line), message);
-                }
-            }
-        }
+    let head = targets.head();
+    let line_of = |name: &str| {
+        let mut lines = channel.entries.iter().zip(&channel.lines);
+        let line = lines.find(|(entry, _)| entry.name == name).map(|(_, line)| *line);
+        contents.line(channel.at, line.unwrap_or(channel.at.span.line))
+    };
+    if let Some(Step { to, because }) = targets.back() {
+        let message = format!(
+            "channel {name}: {because} of {to} has the head {head}, so OLM goes back there and up again for ever"
+        );
+        found(&codes::UPGRADE_PATH, &line_of(to), message);
     }
-}
-
-/// Who replaces and skips whom in a channel.
-struct Graph<'a> {
-    replaces: BTreeMap<&'a str, &'a str>,
-    replaced: BTreeSet<&'a str>,
-    skipped: BTreeSet<&'a str>,
-}
-
-impl<'a> Graph<'a> {
-    fn of(channel: &'a Channel) -> Self {
-        let mut graph = Self {
-            replaces: BTreeMap::new(),
-            replaced: BTreeSet::new(),
-            skipped: BTreeSet::new(),
-        };
-        for entry in &channel.entries {
-            let replaces = entry.replaces.as_deref().unwrap_or_default();
-            graph.replaces.entry(&entry.name).or_insert(replaces);
-            if !replaces.is_empty() {
-                graph.replaced.insert(replaces);
-            }
-            graph.skipped.extend(entry.skips.iter().map(String::as_str));
+    for (entry, &line) in channel.entries.iter().zip(&channel.lines) {
+        let own = entry.name.as_str();
+        let place = contents.line(channel.at, line);
+        if !targets.has(own) && !upgrades.skips(own) {
+            let message =
+                format!("channel {name}: {own} is neither skipped nor on the way from the head {head}");
+            found(&codes::ENTRY_STRANDED, &place, message);
+        } else if targets.end(own, version_of(own)) == End::Stranded {
+            let message = format!("channel {name}: OLM upgrades {own} to nothing: what skips it nobody gets");
+            found(&codes::UPGRADE_PATH, &place, message);
         }
-        graph
-    }
-
-    fn heads(&self) -> Vec<&'a str> {
-        let is_head = |name: &&&str| !self.replaced.contains(**name) && !self.skipped.contains(**name);
-        self.replaces.keys().filter(is_head).copied().collect()
-    }
-
-    /// All that is reached by `replaces` from the head; a step to what is skipped is none. Or the circle in which it leads.
-    fn chain(&self, head: &'a str) -> Result<BTreeSet<&'a str>, Vec<&'a str>> {
-        let mut way = vec![head];
-        let mut reached = BTreeSet::from([head]);
-        let mut next = head;
-        while let Some(&replaced) = self.replaces.get(next) {
-            if replaced.is_empty() || self.skipped.contains(replaced) {
-                break;
-            }
-            if !reached.insert(replaced) {
-                let begin = way.iter().position(|name| *name == replaced).unwrap_or_default();
-                way.push(replaced);
-                return Err(way.split_off(begin));
-            }
-            way.push(replaced);
-            next = replaced;
-        }
-        Ok(reached)
     }
 }

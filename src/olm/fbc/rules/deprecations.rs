@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::blob;
 use super::super::contents::{Contents, Deprecation};
-use super::{Belongings, Packages, listed};
-use crate::olm::findings::{Code, Finding, Place, catalog as codes};
+use super::{Belongings, Packages};
+use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
 
 /// What all documents show together.
 pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, findings: &mut Vec<Finding>) {

@@ -64,13 +64,3 @@ impl<'a, T> Packages<'a, T> {
         self.0.get(name).filter(|package| package.is_there)
     }
 }
-
-/// `a, b and 3 more`, so that a message stays short however many there are.
-fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const MOST: usize = 5;
-    let names: Vec<&str> = names.into_iter().collect();
-    match names.len().checked_sub(MOST) {
-        None | Some(0) => names.join(", "),
-        Some(more) => format!("{} and {more} more", names[..MOST].join(", ")),
-    }
-}

@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::super::blob::{self, Icon};
 use super::super::contents::Contents;
 use super::super::read::Scene;
-use super::{Packages, listed};
-use crate::olm::findings::{Finding, catalog as codes};
+use super::Packages;
+use crate::olm::findings::{Finding, catalog as codes, listed};
 
 /// What the document itself shows.
 pub(in super::super) fn one(package: &blob::Package<'_>, scene: &Scene<'_>, findings: &mut Vec<Finding>) {
