@@ -28,7 +28,7 @@ async fn write(zero: &Instance, bytes: u64) -> Lsn {
 async fn goes_to(zero: &Instance, end: (u32, Lsn), checkpoint: Option<Lsn>) -> bool {
     let goes = zero
         .programs
-        .log_goes_to(&zero.options, zero.volume(), end, checkpoint);
+        .log_goes_to(&zero.options, zero.volume(), end, (checkpoint, SEGMENT));
     goes.await.unwrap()
 }
 

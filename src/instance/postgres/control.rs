@@ -38,12 +38,14 @@ pub(super) fn parse(output: &str, said: &str, standby: bool) -> Result<Stored, S
     let checkpoint = number("Latest checkpoint's TimeLineID")?;
     let recovered = number("Min recovery ending loc's timeline")?;
     let state = value("Database cluster state")?;
+    let segment = number("Bytes per WAL segment")?;
     Ok(Stored {
         system_identifier: value("Database system identifier")?.to_owned(),
         timeline: checkpoint.max(recovered),
         standby,
         clean: ["shut down", "shut down in recovery"].contains(&state),
         end: position("Latest checkpoint location")?.max(position("Minimum recovery ending location")?),
+        segment: u64::from(segment.max(1)),
         floors: Floors::parse(&values),
     })
 }
@@ -64,7 +66,8 @@ mod tests {
              Latest checkpoint's TimeLineID:       {checkpoint}\n\
              Latest checkpoint's oldestCommitTsXid:0\n\
              Minimum recovery ending location:     {recovered}/1000\n\
-             Min recovery ending loc's timeline:   {recovered}\n"
+             Min recovery ending loc's timeline:   {recovered}\n\
+             Bytes per WAL segment:                16777216\n"
         )
     }
 
@@ -94,6 +97,7 @@ mod tests {
                 } else {
                     0x300_0028
                 }),
+                segment: 16 << 20,
                 floors: Floors::default(),
             }
         );

@@ -311,6 +311,8 @@ pub struct Report {
     pub system_identifier: Option<String>,
     /// Whether its data is that of a primary, not of a replica.
     pub led: bool,
+    /// Whether that lacks something which it once had.
+    pub lacks: bool,
     /// The timeline that it is on, also while PostgreSQL is stopped.
     pub timeline: Option<u32>,
     /// The timeline of its last checkpoint: nobody is rewound to it before that is the one that it is on.

@@ -74,14 +74,22 @@ impl Protocol {
             report.timeline.is_some() && !report.led && report.received.is_none() && counts(name)
         });
         if let Some((name, _)) = unsure.next()
-            && matches!(situation.server, Server::Running(_))
+            && (gathers || self.bereft.is_some() || matches!(situation.server, Server::Running(_)))
         {
             return Command::Wait(format!("{name} to say how far it is"));
         }
-        let theirs = answers.iter().filter_map(|(name, report)| {
-            let end = report.end.or(report.received).unwrap_or_default();
-            Some((report.timeline?, report.led, end, Reverse(*name)))
-        });
+        // What is another database's counts for nothing.
+        let is_ours = |report: &Report| {
+            let ours = settings.system_identifier.as_ref();
+            ours.is_none() || report.system_identifier.as_ref() == ours
+        };
+        let theirs = answers
+            .iter()
+            .filter(|(_, report)| is_ours(report))
+            .filter_map(|(name, report)| {
+                let end = report.end.or(report.received).unwrap_or_default();
+                Some((report.timeline?, report.led && !report.lacks, end, Reverse(*name)))
+            });
         match situation.data {
             Data::Unreadable(why) => Command::Fail(why.clone()),
             Data::Present(stored) => self.begin_with(stored, theirs.collect(), situation),
@@ -174,7 +182,9 @@ impl Protocol {
             .filter(|(timeline, led, ..)| *timeline == stored.timeline && !led);
         let furthest = replicas.map(|(timeline, _, end, _)| (*timeline, *end)).max()?;
         let known = self.proved.max(Some((stored.timeline, stored.end)));
-        (known < Some(furthest) && self.bereft.is_none()).then_some(furthest)
+        // It may have that, though it lacks more.
+        let is_open = self.bereft.is_none_or(|lacks| furthest < lacks);
+        (known < Some(furthest) && is_open).then_some(furthest)
     }
 
     /// Somebody held it, and does not any more.

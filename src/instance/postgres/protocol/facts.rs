@@ -42,6 +42,8 @@ pub struct Stored {
     pub clean: bool,
     /// How far it goes at least; exactly that far, but for the word that it was shut down, if it was.
     pub end: Lsn,
+    /// How many bytes each file of its log has.
+    pub segment: u64,
     /// What it must have at least to start as a replica.
     pub floors: Floors,
 }

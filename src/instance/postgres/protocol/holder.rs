@@ -16,6 +16,8 @@ pub const HUNG: Duration = Duration::from_secs(10);
 const SPEECHLESS: Duration = Duration::from_secs(60);
 /// What is stopped in order, or cannot be killed since its disk hangs, has so much longer.
 const STOP: Duration = Duration::from_secs(20);
+/// What comes before a start takes less: the log is looked through, and files are removed.
+const BEGINNING: Duration = Duration::from_secs(40);
 /// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.
 const RESTART: Duration = Duration::from_secs(15);
 /// Who has heard from the API server within so many milliseconds can take the Lease.
@@ -149,7 +151,7 @@ impl Protocol {
                 report.received.is_some() || matches!(report.contents, Contents::Nothing | Contents::Broken)
             })
         };
-        let mut silent = record.others(situation.me).filter(|name| !is_heard(name));
+        let mut silent = others(record, situation).filter(|name| !is_heard(name));
         let waits = self.lasted(Passing::Stopped, situation.now) < HEARING;
         silent.next().filter(|_| waits).map(str::to_owned)
     }
@@ -157,7 +159,7 @@ impl Protocol {
     /// Up to where the log of this instance once was on disk, if that is not known to be so now and somebody else may have it: how far it said that it was, or how
     /// far a replica is, to which nothing is sent before. To start on less would be to write another log under the same number, over that of every replica.
     fn doubt(&self, record: &Record, stored: &Stored, situation: &Situation<'_>) -> Option<(u32, Lsn)> {
-        let others: BTreeSet<&str> = record.others(situation.me).collect();
+        let others: BTreeSet<&str> = others(record, situation).collect();
         let replicas = situation.peers.iter().filter_map(|(name, peer)| {
             let is_one = others.contains(name.as_str()) && is_fresh(peer, situation.now);
             let has = (peer.report.timeline?, peer.report.received?);
@@ -267,6 +269,12 @@ impl Protocol {
     fn hangs(&mut self, situation: &Situation<'_>) -> bool {
         let now = situation.now;
         if self.lasted(Passing::Promoting, now).min(self.still(now)) > PROMOTION {
+            self.let_others(situation);
+            return true;
+        }
+        // What comes before a start waits for the disk.
+        let begun = self.busy.filter(|_| matches!(situation.server, Server::Stopped));
+        if begun.is_some_and(|begun| now.saturating_sub(begun) > BEGINNING) {
             self.let_others(situation);
             return true;
         }
@@ -410,6 +418,14 @@ pub(super) fn first_quorum(present: &[&str], situation: &Situation<'_>) -> Optio
         Synchronous::Preferred => present,
         Synchronous::Required => present.or_else(others),
     }
+}
+
+/// Everybody else who may take the Lease, and is to be there.
+fn others<'a>(record: &'a Record, situation: &Situation<'a>) -> impl Iterator<Item = &'a str> {
+    let settings = situation.settings;
+    record
+        .others(situation.me)
+        .filter(|name| settings.has_member(name))
 }
 
 /// Whether PostgreSQL takes writes, or might at any moment.

@@ -145,6 +145,8 @@ pub struct Protocol {
     moved: Option<((Lsn, Lsn), Moment)>,
     /// Since when PostgreSQL has been in a state that should pass.
     lasting: Option<(Passing, Moment)>,
+    /// Since when something has been under way that is soon over.
+    busy: Option<Moment>,
     /// Since when PostgreSQL has been the primary.
     leading: Option<Moment>,
     /// Since when each replica that commits may wait for has not streamed.
@@ -380,6 +382,10 @@ impl Protocol {
             Some((before, since)) if before == passing => (passing, since),
             _ => (passing, now),
         });
+        self.busy = match situation.work {
+            Some(Work::Other) => self.busy.or(Some(now)),
+            _ => None,
+        };
         self.leading = match situation.server {
             Server::Running(running) if running.primary => self.leading.or(Some(now)),
             // It hangs, perhaps, and is the primary as it was

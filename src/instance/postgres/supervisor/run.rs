@@ -77,13 +77,14 @@ impl Supervisor {
 
     /// Finds out whether the log goes up to there. Where nobody can tell, it is taken for what it is: the program may be missing in the image.
     pub(super) fn prove(&mut self, timeline: u32, end: Lsn) {
-        let checkpoint = match &self.data {
-            Data::Present(stored) if stored.timeline == timeline => Some(stored.end),
-            _ => None,
+        let Data::Present(stored) = &self.data else {
+            return;
         };
+        let checkpoint = Some(stored.end).filter(|_| stored.timeline == timeline);
+        let files = (checkpoint, stored.segment);
         let tools = self.tools.clone();
         let prove = async move {
-            let goes = tools.log_goes_to((timeline, end), checkpoint).await;
+            let goes = tools.log_goes_to((timeline, end), files).await;
             let goes = goes.unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot tell how far the log goes, which should go up to {end}");
                 true

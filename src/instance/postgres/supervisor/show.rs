@@ -156,7 +156,7 @@ impl Supervisor {
             }
             (_, Data::Present(stored)) => {
                 report.system_identifier = Some(stored.system_identifier.clone());
-                report.led = !stored.standby && !self.protocol.is_bereft();
+                (report.led, report.lacks) = (!stored.standby, self.protocol.is_bereft());
                 report.timeline = Some(stored.timeline);
                 report.end = Some(stored.end);
             }

@@ -247,10 +247,10 @@ impl Tools {
     pub(super) async fn log_goes_to(
         &self,
         end: (u32, Lsn),
-        checkpoint: Option<Lsn>,
+        files: (Option<Lsn>, u64),
     ) -> Result<bool, ProgramError> {
         self.programs
-            .log_goes_to(&self.options, &self.volume, end, checkpoint)
+            .log_goes_to(&self.options, &self.volume, end, files)
             .await
     }
 

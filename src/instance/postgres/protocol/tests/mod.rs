@@ -259,6 +259,27 @@ fn an_older_volume_is_served_once_nobody_else_has_more_and_the_lease_is_deleted(
     }
 }
 
+/// The one that has more is there, and a person who lost a third one deletes the Lease.
+#[test]
+fn whoever_has_more_than_an_older_volume_leads_once_the_lease_is_deleted() {
+    for seed in 0..8 {
+        let mut world = World::new(seed, 3, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let primary = world.primary().unwrap();
+        let older = world.instances[primary].volume.clone();
+        world.run(secs(10));
+        let (lost, other) = ((primary + 1) % 3, (primary + 2) % 3);
+        world.wipe(lost);
+        world.roll_back(primary, older);
+        world.run(secs(30));
+        assert_eq!(world.primary(), None, "seed {seed}\n{}", world.told());
+        world.forget_the_lease();
+        whole(&mut world, secs(90));
+        assert_eq!(world.primary(), Some(other), "seed {seed}\n{}", world.told());
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
 /// It has nobody to take its place, and is served as it is.
 #[test]
 fn a_single_instance_whose_volume_is_an_older_one_goes_on() {

@@ -167,7 +167,7 @@ impl World {
         if let Data::Present(stored) = &instance.volume.data {
             report.system_identifier = Some(stored.system_identifier.clone());
             report.timeline = Some(stored.timeline);
-            report.led = !stored.standby;
+            (report.led, report.lacks) = (!stored.standby, instance.protocol.is_bereft());
             report.end = Some(stored.end);
         }
         if let Server::Running(running) = &instance.server
@@ -387,6 +387,7 @@ impl World {
                     standby: false,
                     clean: true,
                     end: Lsn::default(),
+                    segment: 1,
                     floors: Floors::default(),
                 };
                 self.instances[index].volume = Volume {
