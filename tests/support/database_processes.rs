@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use roadstead::api::database::agent::{
@@ -457,10 +458,10 @@ impl Database {
         self.instances[index].way.open.send_replace(!cut);
     }
 
-    /// For how many seconds its holder claims the Lease from each renewal on.
-    pub async fn claimed_seconds(&self) -> Option<i32> {
-        let lease = self.the_lease().await;
-        lease.spec.and_then(|spec| spec.lease_duration_seconds)
+    /// When the Lease was renewed last, and for how many seconds its holder claims it from then on.
+    pub async fn renewal(&self) -> (Option<MicroTime>, Option<i32>) {
+        let spec = self.the_lease().await.spec.unwrap_or_default();
+        (spec.renew_time, spec.lease_duration_seconds)
     }
 
     async fn the_lease(&self) -> Lease {
