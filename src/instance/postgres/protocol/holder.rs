@@ -421,7 +421,7 @@ pub(super) fn first_quorum(present: &[&str], situation: &Situation<'_>) -> Optio
 }
 
 /// Everybody else who may take the Lease, and is to be there.
-fn others<'a>(record: &'a Record, situation: &Situation<'a>) -> impl Iterator<Item = &'a str> {
+pub(super) fn others<'a>(record: &'a Record, situation: &Situation<'a>) -> impl Iterator<Item = &'a str> {
     let settings = situation.settings;
     record
         .others(situation.me)

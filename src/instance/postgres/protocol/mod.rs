@@ -349,6 +349,28 @@ impl Protocol {
         }
     }
 
+    /// A replica's data was copied, or taken back, and lacks nothing. But whoever led, and said how far it was, had become a primary's: then it is the
+    /// volume of before that.
+    fn note_older(&mut self, situation: &Situation<'_>) {
+        if !matches!(situation.data, Data::Present(stored) if stored.standby) {
+            return;
+        }
+        let record = situation.lease.and_then(|seen| seen.record.as_ref());
+        let led = record.filter(|record| record.primary == situation.me && record.flushed_on > 0);
+        match led {
+            // What is known of the data is of before PostgreSQL was started, and a promotion has changed it since.
+            Some(record)
+                if holder::others(record, situation).next().is_some()
+                    && matches!(situation.server, Server::Stopped)
+                    && situation.work.is_none() =>
+            {
+                self.bereft = Some((record.flushed_on, record.flushed));
+            }
+            Some(_) => {}
+            None => self.bereft = None,
+        }
+    }
+
     /// Keeps track of since when things are as they are.
     fn note(&mut self, situation: &Situation<'_>) {
         let now = situation.now;
@@ -360,10 +382,7 @@ impl Protocol {
         if matches!(situation.server, Server::Stopped) {
             self.restarting = false;
         }
-        // It was copied, or taken back.
-        if matches!(situation.data, Data::Present(stored) if stored.standby) {
-            self.bereft = None;
-        }
+        self.note_older(situation);
         if !matches!(situation.server, Server::Starting) {
             (self.worked, self.starved) = (None, None);
         }

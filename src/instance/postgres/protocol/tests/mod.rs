@@ -240,6 +240,32 @@ fn a_primary_whose_volume_is_an_older_one_loses_the_lease_and_nothing_else(#[cas
     }
 }
 
+/// As before, from before it led: nothing in the data says that it ever did.
+#[rstest]
+#[case(2)]
+#[case(3)]
+fn a_primary_whose_volume_is_that_of_a_replica_loses_the_lease_and_nothing_else(#[case] instances: usize) {
+    for seed in 0..20 {
+        let mut world = World::new(seed, instances, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let before = world.primary().unwrap();
+        let mut older: Vec<_> = world.instances.iter().map(|it| it.volume.clone()).collect();
+        world.run(secs(5));
+        world.delete(before);
+        let is_next = |world: &World| world.primary().is_some_and(|now| now != before);
+        until(&mut world, secs(60), "led by the next", is_next);
+        whole(&mut world, secs(60));
+        let next = world.primary().unwrap();
+        let later = world.chance.millis(500, 5000);
+        world.run(later);
+        world.roll_back(next, older.swap_remove(next));
+        let is_another = |world: &World| world.primary().is_some_and(|now| now != next);
+        until(&mut world, secs(60), "led by another", is_another);
+        whole(&mut world, secs(60));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
 /// That is the only data that is left, and a person says so.
 #[test]
 fn an_older_volume_is_served_once_nobody_else_has_more_and_the_lease_is_deleted() {
