@@ -335,7 +335,7 @@ fn what_cannot_be_said_of_a_webhook_is_refused(#[case] old: &str, #[case] new: &
 #[case::other_install_modes(
     "{type: OwnNamespace, supported: false}",
     "{type: OwnNamespace, supported: true}",
-    "the base ClusterServiceVersion: supported spec.installModes is [\"OwnNamespace\",\"AllNamespaces\"]; a conversion webhook \
+    "the ClusterServiceVersion: supported spec.installModes is [\"OwnNamespace\",\"AllNamespaces\"]; a conversion webhook \
      (ccranks.example.org) needs AllNamespaces as the only one that is supported"
 )]
 #[case::unknown_fields_kept(
@@ -374,15 +374,15 @@ fn what_olm_would_fail_on_is_refused(#[case] old: &str, #[case] new: &str, #[cas
 )]
 #[case::of_one_twice(
     "gadgets.example.org, gadgets.example.org",
-    "conversionCRDs is [\"gadgets.example.org\",\"gadgets.example.org\"]; gadgets.example.org is taken already by the base \
-     ClusterServiceVersion, webhook own.example.org; each may be there once"
+    "conversionCRDs is [\"gadgets.example.org\",\"gadgets.example.org\"]; gadgets.example.org is taken already by \
+     webhook own.example.org of the ClusterServiceVersion; each may be there once"
 )]
 fn a_conversion_that_the_base_tells_must_be_of_the_bundles_own(#[case] crds: &str, #[case] message: &str) {
     let told = format!(
         "  provider: {{name: Gadget makers}}\n  webhookdefinitions:\n    - {{type: ConversionWebhook, generateName: own.example.org, \
          admissionReviewVersions: [v1], conversionCRDs: [{crds}], deploymentName: manager, targetPort: webhook, sideEffects: None}}\n"
     );
-    let message = format!("the base ClusterServiceVersion, webhook own.example.org: {message}");
+    let message = format!("webhook own.example.org of the ClusterServiceVersion: {message}");
     assert_eq!(
         refused(&changed("  provider: {name: Gadget makers}", &told)),
         message

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::Outcome;
-use crate::olm::findings::{CODES, Code, code};
+use crate::olm::findings::{Code, code, codes};
 
 /// Say what a code of a finding means, why there is such a rule, and what to do; without one, list all.
 #[derive(Debug, clap::Args)]
@@ -19,8 +19,7 @@ pub struct Args {
 pub fn main(args: &Args) -> Outcome {
     let mut out = io::stdout().lock();
     let written = match &args.code {
-        None => CODES
-            .iter()
+        None => codes()
             .try_for_each(|code| writeln!(out, "{:<24} {:<8} {}", code.name, code.severity, code.title)),
         Some(name) => match code(name) {
             Some(code) => explain(&mut out, code),
@@ -49,12 +48,12 @@ fn explain(out: &mut impl Write, code: &Code) -> io::Result<()> {
 
 /// The codes that share a word with what was asked for are the likely ones.
 fn unknown(name: &str) -> String {
-    let shares = |code: &&Code| {
+    let shares = |code: &&'static Code| {
         code.name
             .split('-')
             .any(|word| name.split('-').any(|asked| asked == word))
     };
-    let near: Vec<&str> = CODES.iter().filter(shares).map(|code| code.name).collect();
+    let near: Vec<&str> = codes().filter(shares).map(|code| code.name).collect();
     match near[..] {
         [] => format!("{name:?} is no code; `roadstead explain` lists all"),
         _ => format!(

@@ -8,6 +8,7 @@ pub mod bundle;
 pub mod catalog;
 pub mod explain;
 mod files;
+mod findings;
 pub mod generate;
 pub mod instance;
 pub mod log_level;
@@ -36,7 +37,7 @@ enum Command {
     Instance(Box<instance::Args>),
     /// Write crds/ and config/ from the types in this crate.
     Generate(generate::Args),
-    /// Make OLM bundles.
+    /// Make and judge OLM bundles.
     Bundle(bundle::Args),
     /// Make, judge, show and serve file-based catalogs.
     Catalog(catalog::Args),

@@ -10,7 +10,7 @@ use super::csv::{self, Generated};
 use super::manifests::{Manifest, Manifests, api_group, is_kind, name, text};
 
 /// Kinds that OLM installs from a bundle beside the ClusterServiceVersion (the list of its v0 catalog operator).
-const SUPPORTED: [&str; 20] = [
+pub(super) const SUPPORTED: [&str; 20] = [
     "ClusterRole",
     "ClusterRoleBinding",
     "ConfigMap",

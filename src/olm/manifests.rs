@@ -55,6 +55,11 @@ impl Manifests {
         Ok(manifests)
     }
 
+    /// Objects from elsewhere.
+    pub(super) fn of(manifests: impl IntoIterator<Item = Manifest>) -> Self {
+        Self(manifests.into_iter().collect())
+    }
+
     /// Adds all of another folder, after what is here.
     pub fn merge(&mut self, other: Self) {
         self.0.extend(other.0);

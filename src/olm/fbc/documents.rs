@@ -20,10 +20,10 @@ pub struct Span {
 }
 
 /// A document that was understood, or why and in which line it was not.
-pub(super) type Document<'a> = Result<(Span, Cow<'a, str>), (usize, String)>;
+pub(in crate::olm) type Document<'a> = Result<(Span, Cow<'a, str>), (usize, String)>;
 
 /// Gives every document of a text to `take`, empty ones left out. What cannot be parsed ends a file: where the next document begins nobody knows.
-pub(super) fn each<'a>(text: &'a str, mut take: impl FnMut(Document<'a>)) {
+pub(in crate::olm) fn each<'a>(text: &'a str, mut take: impl FnMut(Document<'a>)) {
     let begins_as_json = text.trim_start().starts_with('{');
     if begins_as_json {
         each_json(text, &mut take);

@@ -12,7 +12,7 @@
 pub mod blob;
 pub mod constraint;
 mod contents;
-mod documents;
+pub(super) mod documents;
 mod files;
 pub mod image;
 mod locate;
@@ -26,6 +26,7 @@ pub mod view;
 pub use contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, Other, Package, Released};
 pub use documents::Span;
 pub use read::{Catalog, Keep, Unread, read};
+pub(super) use rules::{check_icon, check_property};
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 mod codes;
 mod report;
 
-pub use codes::{CODES, Code, catalog, code};
+pub use codes::{Code, bundle, catalog, code, codes};
 pub use report::{Format, write};
 
 /// How grave a finding is.
@@ -61,7 +61,7 @@ pub struct Finding {
     pub place: Place,
     /// How grave.
     pub severity: Severity,
-    /// Which rule it breaks: one of [`CODES`].
+    /// Which rule it breaks: one of [`codes`].
     pub code: &'static str,
     /// What is wrong, with the names and values that are.
     pub message: String,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{CODES, Count, Finding, Severity};
+use super::{Count, Finding, Severity, codes};
 
 /// How findings are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +61,7 @@ fn text(out: &mut impl Write, subject: &str, findings: &[Finding]) -> io::Result
 }
 
 fn sarif(findings: &[Finding]) -> Value {
-    let used = CODES
-        .iter()
-        .filter(|code| findings.iter().any(|finding| finding.code == code.name));
+    let used = codes().filter(|code| findings.iter().any(|finding| finding.code == code.name));
     let rules: Vec<Value> = used
         .map(|code| {
             json!({

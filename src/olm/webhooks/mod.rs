@@ -128,13 +128,23 @@ impl Webhooks {
     }
 }
 
+/// What OLM, or the API server for it, refuses of the webhooks of a finished ClusterServiceVersion, each with its index. The manifests hold the
+/// Deployments, and what the bundle ships.
+pub(super) fn refused(manifests: &Manifests, csv: &Value) -> Vec<(usize, Error)> {
+    let definitions = told(csv);
+    let mut refused = rules::all(&definitions, manifests, csv);
+    let services = rules::check_services(&definitions, manifests, &BTreeSet::new());
+    refused.extend(services.err().map(|error| (0, error)));
+    refused
+}
+
 /// What a base says itself. OLM v1 does not fill in the port that the API server would.
 fn told(base: &Value) -> Vec<Definition> {
     let definition = |entry: &Value| {
         let mut body = entry.as_object().cloned().unwrap_or_default();
         body.entry("containerPort").or_insert_with(|| json!(443));
         let place = format!(
-            "the base ClusterServiceVersion, webhook {}",
+            "webhook {} of the ClusterServiceVersion",
             text(entry, "/generateName")
         );
         Definition { place, body }

@@ -20,33 +20,45 @@ const OF_OLM: [&str; 2] = ["operators.coreos.com", "olm.operatorframework.io"];
 const LONGEST_LABEL: usize = 63;
 const LONGEST_NAME: usize = 253;
 
+/// The first breach.
 pub(super) fn check(definitions: &[Definition], manifests: &Manifests, base: &Value) -> Result<(), Error> {
+    match all(definitions, manifests, base).into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Every breach, with the index of the definition.
+pub(super) fn all(definitions: &[Definition], manifests: &Manifests, base: &Value) -> Vec<(usize, Error)> {
     let mut names = BTreeMap::new();
     let mut converted = BTreeMap::new();
     let mut ports = BTreeMap::new();
-    for definition in definitions {
-        check_name(definition)?;
-        check_versions(definition)?;
-        check_deployment(definition, manifests)?;
+    let mut refused = Vec::new();
+    for (index, definition) in definitions.iter().enumerate() {
+        let mut judge =
+            |checked: Result<(), Error>| refused.extend(checked.err().map(|error| (index, error)));
+        judge(check_name(definition));
+        judge(check_versions(definition));
+        judge(check_deployment(definition, manifests));
         if definition.is_conversion() {
-            check_install_modes(definition, base)?;
-            check_crds(definition, manifests)?;
+            judge(check_install_modes(definition, base));
+            judge(check_crds(definition, manifests));
         } else {
-            check_side_effects(definition)?;
-            check_rules(definition)?;
+            judge(check_side_effects(definition));
+            judge(check_rules(definition));
         }
-        check_once(
+        judge(check_once(
             definition,
             "generateName",
             definition.text("generateName"),
             &mut names,
-        )?;
+        ));
         for crd in definition.crds() {
-            check_once(definition, "conversionCRDs", crd, &mut converted)?;
+            judge(check_once(definition, "conversionCRDs", crd, &mut converted));
         }
-        check_port(definition, &mut ports)?;
+        judge(check_port(definition, &mut ports));
     }
-    Ok(())
+    refused
 }
 
 /// A name of Kubernetes, and of an admission webhook one of three parts.
@@ -182,7 +194,7 @@ fn check_install_modes(definition: &Definition, base: &Value) -> Result<(), Erro
         definition.text("generateName")
     );
     Err(Error::webhook(
-        "the base ClusterServiceVersion",
+        "the ClusterServiceVersion",
         "supported spec.installModes",
         &supported.into(),
         accepted,

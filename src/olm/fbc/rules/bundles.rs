@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semver::{Prerelease, Version};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::super::blob::{self, ChannelProperty, Gvk, Object, PackageRequired, PackageVersion};
 use super::super::contents::{Contents, Released};
@@ -101,20 +102,12 @@ impl<'b> Judge<'_, 'b> {
         }
     }
 
-    /// What OLM's resolver makes of a property.
     fn requirement(&mut self, index: usize, kind: &str, value: &RawValue) {
-        let (code, checked) = match kind {
-            "olm.package.required" => {
-                let Ok(required) = documents::part::<PackageRequired<'_>>(value.get()) else {
-                    return;
-                };
-                let checked = constraint::check_required(&required.package_name, &required.version_range);
-                (&codes::REQUIRED_RANGE, checked)
-            }
-            "olm.constraint" => (&codes::CONSTRAINT, constraint::check(value.get())),
-            _ => return,
-        };
-        if let Err(why) = checked {
+        if let Err(why) = check_requirement(kind, value) {
+            let code = match kind {
+                "olm.constraint" => &codes::CONSTRAINT,
+                _ => &codes::REQUIRED_RANGE,
+            };
             self.found(code, kind, format!("properties[{index}] of type {kind}: {why}"));
         }
     }
@@ -216,6 +209,29 @@ impl<'b> Judge<'_, 'b> {
                 format!("a server would send {whole} bytes of it to consoles; {MESSAGE_LIMIT} are accepted");
             self.found(&codes::PACKAGE_MESSAGE_SIZE, "", message);
         }
+    }
+}
+
+/// Whether a property's value, which is not of a catalog yet, has the shape of its type, and means something to OLM's resolver.
+///
+/// # Errors
+/// Why not.
+pub(in crate::olm) fn check_property(kind: &str, value: &Value) -> Result<(), String> {
+    let raw = to_raw_value(value).map_err(|error| error.to_string())?;
+    check_value(kind, &raw)?;
+    check_requirement(kind, &raw)
+}
+
+/// Whether OLM's resolver makes something of a property; of most it makes nothing.
+fn check_requirement(kind: &str, value: &RawValue) -> Result<(), String> {
+    match kind {
+        "olm.package.required" => match documents::part::<PackageRequired<'_>>(value.get()) {
+            Ok(required) => constraint::check_required(&required.package_name, &required.version_range),
+            // Of another shape, which is told of as that
+            Err(_) => Ok(()),
+        },
+        "olm.constraint" => constraint::check(value.get()),
+        _ => Ok(()),
     }
 }
 

@@ -9,6 +9,8 @@ mod deprecations;
 mod packages;
 
 pub(super) use bundles::check as bundle;
+pub(in crate::olm) use bundles::check_property;
+pub(in crate::olm) use packages::check_icon;
 pub(super) use packages::{one as package, other};
 
 use super::contents::{Bundle, Channel, Contents};

@@ -10,6 +10,7 @@ use super::super::contents::Contents;
 use super::super::read::Scene;
 use super::Packages;
 use crate::olm::findings::{Finding, catalog as codes, listed};
+use crate::olm::names::is_dns_label;
 
 /// What the document itself shows.
 pub(in super::super) fn one(package: &blob::Package<'_>, scene: &Scene<'_>, findings: &mut Vec<Finding>) {
@@ -74,16 +75,6 @@ pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, finding
     }
 }
 
-/// RFC 1123, at most 63 characters.
-fn is_dns_label(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = name.as_bytes();
-    (1..=63).contains(&bytes.len())
-        && bytes.iter().all(|&byte| inner(byte) || byte == b'-')
-        && bytes.first().is_some_and(|&byte| inner(byte))
-        && bytes.last().is_some_and(|&byte| inner(byte))
-}
-
 fn is_key(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric())
@@ -91,7 +82,7 @@ fn is_key(text: &str) -> bool {
 }
 
 /// Whether the first bytes of an icon are those of its type.
-fn check_icon(icon: &Icon<'_>) -> Result<(), String> {
+pub(in crate::olm) fn check_icon(icon: &Icon<'_>) -> Result<(), String> {
     let data = STANDARD.decode(icon.base64data.as_bytes());
     let data = data.map_err(|error| format!("is no base64: {error}"))?;
     let begins = |with: &[u8]| data.starts_with(with);
@@ -109,20 +100,5 @@ fn check_icon(icon: &Icon<'_>) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!("is no {}", &*icon.mediatype))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_package_is_named_as_a_label() {
-        for good in ["a", "roadstead", "a-b-9", &"a".repeat(63)] {
-            assert!(is_dns_label(good), "{good}");
-        }
-        for bad in ["", "-a", "a-", "A", "a.b", "a_b", &"a".repeat(64)] {
-            assert!(!is_dns_label(bad), "{bad}");
-        }
     }
 }

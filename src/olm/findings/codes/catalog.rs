@@ -1,50 +1,8 @@
-//! The rules, by their codes. What a code is called never changes: people silence and search for it.
+//! The rules of catalogs.
 
-use super::Severity;
+use super::rules;
 
-/// A rule.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Code {
-    /// What it is called, such as `channel-heads`.
-    pub name: &'static str,
-    /// How grave it is to break it.
-    pub severity: Severity,
-    /// The rule in one sentence.
-    pub title: &'static str,
-    /// Why there is such a rule: who refuses what breaks it, or what becomes of it.
-    pub why: &'static str,
-    /// What to do where it is broken.
-    pub remedy: &'static str,
-}
-
-/// The rule of a name.
-pub fn code(name: &str) -> Option<&'static Code> {
-    CODES.iter().find(|code| code.name == name)
-}
-
-/// `NAME = severity "name": "title" "why" "remedy"`
-macro_rules! codes {
-    ($($constant:ident = $severity:ident $name:literal: $title:literal, $why:literal, $remedy:literal;)*) => {
-        /// The rules of catalogs, each by its constant.
-        pub mod catalog {
-            use super::{Code, Severity};
-            $(
-                #[doc = $title]
-                pub const $constant: Code = Code {
-                    name: $name,
-                    severity: Severity::$severity,
-                    title: $title,
-                    why: $why,
-                    remedy: $remedy,
-                };
-            )*
-        }
-        /// All rules.
-        pub const CODES: &[Code] = &[$(catalog::$constant),*];
-    };
-}
-
-codes! {
+rules! {
     // Files and documents
     FILE_UNREADABLE = Error "file-unreadable":
         "A file of the catalog can be read.",

@@ -1,31 +1,17 @@
-//! `roadstead bundle`: Make OLM bundles from any operator's manifests.
+//! `roadstead bundle generate`
 
 use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
 use semver::Version;
 
-use super::{Outcome, files};
+use crate::cli::{Outcome, files};
 use crate::olm::catalog::{Catalog, default_channel_of, default_channels};
 use crate::olm::manifests::{Manifests, name, text};
 use crate::olm::{bundle, csv};
 
-/// Make OLM bundles.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Write a bundle, and the Dockerfile of its image beside the bundle's folder.
-    Generate(Box<Generate>),
-}
-
 /// Every folder and name can be another one, so that a bundle for a test cluster leaves the checked-in one alone.
 #[derive(Debug, clap::Args)]
-struct Generate {
+pub(super) struct Args {
     /// The manifests: CRDs, roles, Deployments, samples, and one ClusterServiceVersion as the base. Repeat it where they lie in
     /// several folders.
     #[arg(long, value_name = "DIR", default_value = "config")]
@@ -57,17 +43,7 @@ struct Generate {
     check: bool,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// What is wrong with the manifests or the options, or a file that cannot be read or written.
-pub fn main(args: Args) -> Outcome {
-    match args.command {
-        Command::Generate(args) => generate(*args),
-    }
-}
-
-fn generate(args: Generate) -> Outcome {
+pub(super) fn main(args: Args) -> Outcome {
     let mut manifests = Manifests::default();
     for folder in &args.input {
         manifests.merge(Manifests::read(folder)?);
@@ -120,7 +96,7 @@ fn package_of(csv_name: &str) -> &str {
 }
 
 /// The folder in which an image is built, and the content's folder within it.
-pub(super) fn context_of(folder: &Path) -> (PathBuf, PathBuf) {
+pub(in crate::cli) fn context_of(folder: &Path) -> (PathBuf, PathBuf) {
     let context = folder.parent().unwrap_or(Path::new("")).to_owned();
     (
         context,

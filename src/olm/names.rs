@@ -1,0 +1,58 @@
+//! Names as Kubernetes takes them.
+
+/// The longest label, in characters: of DNS, and of Kubernetes.
+pub(super) const LONGEST_LABEL: usize = 63;
+const LONGEST_SUBDOMAIN: usize = 253;
+
+/// RFC 1123: lower-case letters, digits and dashes.
+pub(super) fn is_dns_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    (1..=LONGEST_LABEL).contains(&bytes.len())
+        && bytes.iter().all(|&byte| inner(byte) || byte == b'-')
+        && bytes.first().is_some_and(|&byte| inner(byte))
+        && bytes.last().is_some_and(|&byte| inner(byte))
+}
+
+/// RFC 1035: a label that begins with a letter.
+pub(super) fn is_dns_1035_label(name: &str) -> bool {
+    is_dns_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+/// Labels with dots between. Kubernetes bounds the whole, not each.
+pub(super) fn is_dns_subdomain(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let bytes = part.as_bytes();
+        bytes.iter().all(|&byte| inner(byte) || byte == b'-')
+            && bytes.first().is_some_and(|&byte| inner(byte))
+            && bytes.last().is_some_and(|&byte| inner(byte))
+    };
+    name.len() <= LONGEST_SUBDOMAIN && name.split('.').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_lower_case_and_short() {
+        for good in ["a", "roadstead", "a-b-9", "9a", &"a".repeat(63)] {
+            assert!(is_dns_label(good), "{good}");
+        }
+        for bad in ["", "-a", "a-", "A", "a.b", "a_b", &"a".repeat(64)] {
+            assert!(!is_dns_label(bad), "{bad}");
+        }
+        assert!(!is_dns_1035_label("9a"));
+    }
+
+    #[test]
+    fn a_subdomain_is_labels_with_dots() {
+        for good in ["a", "a.b-c.d9", &format!("{}.a", "a".repeat(70))] {
+            assert!(is_dns_subdomain(good), "{good}");
+        }
+        for bad in ["", ".", "a..b", "a.-b", "a.B", &"a".repeat(254)] {
+            assert!(!is_dns_subdomain(bad), "{bad}");
+        }
+    }
+}

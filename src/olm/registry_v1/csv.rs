@@ -1,0 +1,319 @@
+//! Rules of the ClusterServiceVersion: upstream's, those by which OLM fails one, and those by which the API server refuses what OLM makes of it.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::DeploymentSpec;
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::metadata::package;
+use super::read::{Bundle, Object};
+use super::{list, text};
+use crate::olm::fbc::image::Reference;
+use crate::olm::fbc::range::Range;
+use crate::olm::findings::{Finding, Place, bundle as codes, catalog};
+use crate::olm::manifests::{Manifest, Manifests, list as list_of, text as text_of};
+use crate::olm::names::{LONGEST_LABEL, is_dns_subdomain};
+use crate::olm::webhooks;
+
+/// Annotations that OLM reads, which people write in another case.
+const ANNOTATIONS: [&str; 5] = [
+    "olm.operatorGroup",
+    "olm.operatorNamespace",
+    "olm.targetNamespaces",
+    "olm.providedAPIs",
+    "olm.skipRange",
+];
+
+const INSTALL_MODES: [&str; 4] = [
+    "OwnNamespace",
+    "SingleNamespace",
+    "MultiNamespace",
+    "AllNamespaces",
+];
+
+/// The only one of the bundle.
+pub(super) fn only<'a>(bundle: &'a Bundle, found: &mut Vec<Finding>) -> Option<&'a Object> {
+    let mut csvs = bundle.objects.iter().filter(|object| object.is_csv());
+    let first = csvs.next();
+    if first.is_none() {
+        let place = Place {
+            file: bundle.folder.join("manifests"),
+            line: 0,
+        };
+        found.push(Finding::new(
+            &codes::CSV_COUNT,
+            &place,
+            "there is no ClusterServiceVersion",
+        ));
+    }
+    for more in csvs {
+        let message = format!("{} is one more than the first", more.name());
+        found.push(more.finding(&codes::CSV_COUNT, "/metadata/name", message));
+    }
+    first
+}
+
+pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
+    let mut judge = Judge { bundle, csv, found };
+    judge.names();
+    judge.versions();
+    judge.annotations();
+    judge.install_modes();
+    judge.images();
+    judge.deployments();
+    judge.accounts();
+    judge.webhooks();
+}
+
+struct Judge<'a> {
+    bundle: &'a Bundle,
+    csv: &'a Object,
+    found: &'a mut Vec<Finding>,
+}
+
+impl Judge<'_> {
+    fn found(
+        &mut self,
+        code: &'static crate::olm::findings::Code,
+        pointer: &str,
+        message: impl Into<String>,
+    ) {
+        self.found.push(self.csv.finding(code, pointer, message));
+    }
+
+    fn names(&mut self) {
+        let csv = self.csv;
+        let mut pointers = vec!["/metadata/name".to_owned()];
+        if !text(csv, "/spec/replaces").is_empty() {
+            pointers.push("/spec/replaces".to_owned());
+        }
+        let skips = list(csv, "/spec/skips").len();
+        pointers.extend((0..skips).map(|index| format!("/spec/skips/{index}")));
+        for pointer in pointers {
+            let name = text(csv, &pointer);
+            let field = pointer.trim_start_matches('/').replace('/', ".");
+            if name.len() > LONGEST_LABEL || !is_dns_subdomain(name) {
+                self.found(
+                    &codes::CSV_NAME,
+                    &pointer,
+                    format!("{field} is {name:?}, of {} characters", name.len()),
+                );
+            } else if pointer.starts_with("/spec") && name == csv.name() {
+                self.found(
+                    &codes::CSV_UPGRADE,
+                    &pointer,
+                    format!("{field} is {name}, itself"),
+                );
+            }
+        }
+        if let Some(range) = csv.body["metadata"]["annotations"]["olm.skipRange"].as_str()
+            && let Err(why) = range.parse::<Range>()
+        {
+            let message = format!("olm.skipRange is {range:?}: {why}");
+            self.found(
+                &codes::CSV_UPGRADE,
+                "/metadata/annotations/olm.skipRange",
+                message,
+            );
+        }
+    }
+
+    fn versions(&mut self) {
+        let csv = self.csv;
+        let version = text(csv, "/spec/version");
+        if let Err(why) = version.parse::<Version>() {
+            self.found(
+                &codes::CSV_VERSION,
+                "/spec/version",
+                format!("spec.version is {version:?}: {why}"),
+            );
+        }
+        let release = text(csv, "/spec/release");
+        let expected = format!("{}-v{version}-{release}", package(self.bundle));
+        if !release.is_empty() && csv.name() != expected {
+            let message = format!("with release {release:?} it must be called {expected}");
+            self.found(&codes::CSV_RELEASE, "/metadata/name", message);
+        }
+        let least = text(csv, "/spec/minKubeVersion");
+        if least.trim().is_empty() {
+            let message = "spec.minKubeVersion is missing";
+            self.found(&codes::CSV_MIN_KUBE_VERSION_MISSING, "/spec", message);
+        } else if let Err(why) = least.parse::<Version>() {
+            let message = format!("spec.minKubeVersion is {least:?}: {why}");
+            self.found(&codes::CSV_MIN_KUBE_VERSION, "/spec/minKubeVersion", message);
+        }
+    }
+
+    fn annotations(&mut self) {
+        let annotations = self.csv.body["metadata"]["annotations"].as_object();
+        for key in annotations.into_iter().flatten().map(|(key, _)| key) {
+            let pointer = format!("/metadata/annotations/{}", super::structural::escaped(key));
+            let meant = ANNOTATIONS.iter().find(|known| known.eq_ignore_ascii_case(key));
+            if let Some(meant) = meant.filter(|meant| **meant != key) {
+                self.found(
+                    &codes::CSV_ANNOTATION,
+                    &pointer,
+                    format!("{key} must be written {meant}"),
+                );
+            }
+            if key == "olm.properties" {
+                self.found(
+                    &codes::CSV_PROPERTIES_ANNOTATION,
+                    &pointer,
+                    "olm.properties is an annotation",
+                );
+            }
+        }
+    }
+
+    fn install_modes(&mut self) {
+        let at = "/spec/installModes";
+        let modes = list(self.csv, at);
+        if modes.is_empty() {
+            return self.found(&codes::CSV_INSTALL_MODES, "/spec", "spec.installModes is missing");
+        }
+        let mut seen = BTreeSet::new();
+        for (index, mode) in modes.iter().enumerate() {
+            let kind = text_of(mode, "/type");
+            let pointer = format!("{at}/{index}");
+            if !INSTALL_MODES.contains(&kind) {
+                let message = format!("spec.installModes[{index}].type is {kind:?}");
+                self.found(&codes::CSV_INSTALL_MODES, &pointer, message);
+            } else if !seen.insert(kind) {
+                self.found(
+                    &codes::CSV_INSTALL_MODES,
+                    &pointer,
+                    format!("{kind} is there twice"),
+                );
+            }
+        }
+        if !modes.iter().any(|mode| mode["supported"] == true) {
+            self.found(&codes::CSV_INSTALL_MODES, at, "none is supported");
+        }
+    }
+
+    fn images(&mut self) {
+        for (index, related) in list(self.csv, "/spec/relatedImages").iter().enumerate() {
+            let image = text_of(related, "/image");
+            let pointer = format!("/spec/relatedImages/{index}/image");
+            match Reference::of(image) {
+                Err(why) => {
+                    let message = format!("spec.relatedImages[{index}].image is {image:?}: {why}");
+                    self.found(&codes::CSV_RELATED_IMAGE, &pointer, message);
+                }
+                Ok(reference) if reference.digest.is_none() => {
+                    let message = format!("spec.relatedImages[{index}].image is {image:?}");
+                    self.found(&catalog::IMAGE_BY_TAG, &pointer, message);
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn deployments(&mut self) {
+        let strategy = text(self.csv, "/spec/install/strategy");
+        if !strategy.is_empty() && strategy != "deployment" {
+            let message = format!("spec.install.strategy is {strategy:?}; it must be deployment");
+            self.found(&codes::CSV_DEPLOYMENT, "/spec/install/strategy", message);
+        }
+        let at = "/spec/install/spec/deployments";
+        let mut seen = BTreeSet::new();
+        for (index, deployment) in list(self.csv, at).iter().enumerate() {
+            let (pointer, name) = (format!("{at}/{index}"), text_of(deployment, "/name"));
+            if !is_dns_subdomain(name) {
+                let message = format!("the name of a Deployment is {name:?}");
+                self.found(&codes::CSV_DEPLOYMENT, &pointer, message);
+            } else if !seen.insert(name) {
+                self.found(
+                    &codes::CSV_DEPLOYMENT,
+                    &pointer,
+                    format!("Deployment {name} is there twice"),
+                );
+            }
+            if let Err(why) = spec_of(&deployment["spec"]) {
+                self.found(
+                    &codes::CSV_DEPLOYMENT,
+                    &format!("{pointer}/spec"),
+                    format!("Deployment {name}: {why}"),
+                );
+            }
+        }
+    }
+
+    fn accounts(&mut self) {
+        let deployments = list(self.csv, "/spec/install/spec/deployments").iter();
+        let used: BTreeSet<&str> = deployments
+            .map(|deployment| text_of(deployment, "/spec/template/spec/serviceAccountName"))
+            .collect();
+        let accounts = self
+            .bundle
+            .objects
+            .iter()
+            .filter(|object| object.is("", "ServiceAccount"));
+        for account in accounts.filter(|account| used.contains(account.name())) {
+            let message = format!(
+                "a Deployment of the ClusterServiceVersion runs as {}",
+                account.name()
+            );
+            self.found
+                .push(account.finding(&codes::CSV_SERVICE_ACCOUNT, "/metadata/name", message));
+        }
+    }
+
+    fn webhooks(&mut self) {
+        let deployments = list(self.csv, "/spec/install/spec/deployments")
+            .iter()
+            .map(|deployment| {
+                json!({
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "metadata": {"name": deployment["name"]},
+                    "spec": deployment["spec"],
+                })
+            });
+        let others = self.bundle.objects.iter().map(|object| object.body.clone());
+        let all = Manifests::of(deployments.chain(others).map(|body| Manifest {
+            source: self.csv.file.clone(),
+            body,
+        }));
+        for (index, error) in webhooks::refused(&all, &self.csv.body) {
+            let pointer = format!("/spec/webhookdefinitions/{index}");
+            self.found(&codes::CSV_WEBHOOK, &pointer, error.to_string());
+        }
+    }
+}
+
+/// Whether the API server would take a Deployment with this specification, as far as the operator's authors get it wrong.
+fn spec_of(spec: &Value) -> Result<(), String> {
+    serde_json::from_value::<DeploymentSpec>(spec.clone()).map_err(|error| error.to_string())?;
+    let labels = spec["selector"]["matchLabels"].as_object();
+    let expressions = list_of(spec, "/selector/matchExpressions");
+    if labels.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
+        return Err("spec.selector is empty".to_owned());
+    }
+    let on_pods = &spec["template"]["metadata"]["labels"];
+    let lacking = labels
+        .into_iter()
+        .flatten()
+        .find(|(key, value)| on_pods[key.as_str()] != **value);
+    if let Some((key, value)) = lacking {
+        return Err(format!(
+            "spec.selector asks for the label {key}={value}, which its pods do not have"
+        ));
+    }
+    let containers = list_of(spec, "/template/spec/containers");
+    if containers.is_empty() {
+        return Err("spec.template.spec.containers is empty".to_owned());
+    }
+    let mut seen = BTreeSet::new();
+    for container in containers {
+        let name = text_of(container, "/name");
+        if name.is_empty() || !seen.insert(name) {
+            return Err(format!("the name of a container is {name:?}, or there twice"));
+        }
+        let image = text_of(container, "/image");
+        Reference::of(image).map_err(|why| format!("container {name}: image is {image:?}: {why}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Rules of metadata/: annotations, dependencies, properties.
+
+use serde_json::Value;
+
+use super::list;
+use super::read::{Bundle, Object};
+use crate::olm::fbc;
+use crate::olm::findings::{Finding, Place, bundle as codes, listed};
+use crate::olm::manifests::text as text_of;
+use crate::olm::names::is_dns_label;
+
+const PREFIX: &str = "operators.operatorframework.io.bundle.";
+
+pub(super) fn check(bundle: &Bundle, found: &mut Vec<Finding>) {
+    match &bundle.annotations {
+        None => {
+            let place = Place {
+                file: bundle.folder.join("metadata"),
+                line: 0,
+            };
+            let message = "no file holds `annotations`";
+            found.push(Finding::new(&codes::BUNDLE_ANNOTATION, &place, message));
+        }
+        Some(annotations) => self::annotations(annotations, found),
+    }
+    if let Some(dependencies) = &bundle.dependencies {
+        self::dependencies(dependencies, found);
+    }
+    if let Some(properties) = &bundle.properties {
+        self::properties(properties, found);
+    }
+}
+
+/// What an annotation of the bundle says; none where it is not there.
+pub(super) fn annotation<'a>(annotations: &'a Object, name: &str) -> Option<&'a str> {
+    annotations.body["annotations"][format!("{PREFIX}{name}.v1")].as_str()
+}
+
+/// The channels that the bundle is meant for, and the default one, where it is told.
+pub(super) fn channels(annotations: &Object) -> (Vec<&str>, Option<&str>) {
+    let channels = annotation(annotations, "channels").unwrap_or_default();
+    let channels = channels.split(',').map(str::trim);
+    (
+        channels.filter(|channel| !channel.is_empty()).collect(),
+        annotation(annotations, "channel.default"),
+    )
+}
+
+fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
+    let mut wrong = |code, name: &str, message: String| {
+        let pointer = format!("/annotations/{PREFIX}{name}.v1");
+        found.push(annotations.finding(code, &pointer, message));
+    };
+    for (name, value) in [
+        ("mediatype", "registry+v1"),
+        ("manifests", "manifests/"),
+        ("metadata", "metadata/"),
+    ] {
+        let said = annotation(annotations, name);
+        if said.map(|said| said.trim_end_matches('/')) != Some(value.trim_end_matches('/')) {
+            let said = said.map_or_else(|| "missing".to_owned(), |said| format!("{said:?}"));
+            let message = format!("{PREFIX}{name}.v1 is {said}; it must be {value:?}");
+            wrong(&codes::BUNDLE_ANNOTATION, name, message);
+        }
+    }
+    let package = annotation(annotations, "package").unwrap_or_default();
+    if !is_dns_label(package) {
+        let message = format!("{PREFIX}package.v1 is {package:?}; it must be a DNS label");
+        wrong(&codes::BUNDLE_ANNOTATION, "package", message);
+    }
+    let (channels, default) = channels(annotations);
+    if channels.is_empty() {
+        let message = format!("{PREFIX}channels.v1 names none");
+        wrong(&codes::BUNDLE_CHANNELS, "channels", message);
+    }
+    match default {
+        Some("") => {
+            let message = format!("{PREFIX}channel.default.v1 is empty");
+            wrong(&codes::BUNDLE_CHANNELS, "channel.default", message);
+        }
+        Some(default) if !channels.contains(&default) => {
+            let message = format!(
+                "the default channel is {default:?}, and the channels are {}",
+                listed(channels)
+            );
+            wrong(&codes::BUNDLE_DEFAULT_CHANNEL, "channel.default", message);
+        }
+        _ => {}
+    }
+}
+
+/// The types of dependencies and properties by which a bundle depends on others, whatever the file.
+pub(super) fn needs(bundle: &Bundle) -> Vec<(&Object, String, &str)> {
+    let mut needs = Vec::new();
+    for (object, key) in [
+        (&bundle.dependencies, "dependencies"),
+        (&bundle.properties, "properties"),
+    ] {
+        let Some(object) = object else { continue };
+        for (index, entry) in list(object, &format!("/{key}")).iter().enumerate() {
+            let kind = text_of(entry, "/type");
+            // Those of the former file are what one depends on, and those of the latter what one is, but for three
+            if key == "dependencies" || kind.ends_with(".required") || kind == "olm.constraint" {
+                needs.push((object, format!("/{key}/{index}"), kind));
+            }
+        }
+    }
+    needs
+}
+
+fn dependencies(dependencies: &Object, found: &mut Vec<Finding>) {
+    for (index, entry) in list(dependencies, "/dependencies").iter().enumerate() {
+        if let Err(why) = dependency(text_of(entry, "/type"), &entry["value"]) {
+            let message = format!("dependencies[{index}]: {why}");
+            let pointer = format!("/dependencies/{index}");
+            found.push(dependencies.finding(&codes::BUNDLE_DEPENDENCY, &pointer, message));
+        }
+    }
+}
+
+fn dependency(kind: &str, value: &Value) -> Result<(), String> {
+    let field = |name: &str| text_of(value, &format!("/{name}"));
+    let missing = |names: &[&str]| match names.iter().find(|name| field(name).is_empty()) {
+        Some(name) => Err(format!("value.{name} is missing")),
+        None => Ok(()),
+    };
+    match kind {
+        "olm.gvk" => missing(&["group", "version", "kind"]),
+        "olm.package" => {
+            missing(&["packageName", "version"])?;
+            let range: Result<fbc::range::Range, _> = field("version").parse();
+            range.map(drop).map_err(|error| {
+                format!(
+                    "value.version is {:?}, which is no range: {error}",
+                    field("version")
+                )
+            })
+        }
+        "olm.label" => missing(&["label"]),
+        "olm.constraint" => fbc::constraint::check(&value.to_string()),
+        _ => Err(format!(
+            "type is {kind:?}; accepted are olm.gvk, olm.package, olm.label and olm.constraint"
+        )),
+    }
+}
+
+fn properties(properties: &Object, found: &mut Vec<Finding>) {
+    for (index, entry) in list(properties, "/properties").iter().enumerate() {
+        let kind = text_of(entry, "/type");
+        let why = match (kind, entry.get("value")) {
+            ("", _) => Some("type is missing".to_owned()),
+            (_, None | Some(Value::Null)) => Some(format!("the value of {kind} is missing")),
+            (kind, Some(value)) => fbc::check_property(kind, value).err(),
+        };
+        if let Some(why) = why {
+            let message = format!("properties[{index}]: {why}");
+            found.push(properties.finding(&codes::BUNDLE_PROPERTY, &format!("/properties/{index}"), message));
+        }
+    }
+    if list(properties, "/properties").is_empty() {
+        let message = "properties is no list, or an empty one";
+        found.push(properties.finding(&codes::BUNDLE_PROPERTY, "/properties", message));
+    }
+}
+
+/// The package's name, empty where the bundle names none.
+pub(super) fn package(bundle: &Bundle) -> &str {
+    let said = bundle.annotations.as_ref();
+    said.and_then(|annotations| annotation(annotations, "package"))
+        .unwrap_or_default()
+}

@@ -1,0 +1,79 @@
+//! A bundle in the registry+v1 layout, judged: every rule of operator-registry and of `operator-framework/api`, those that OLM, OLM v1 and the API
+//! server turn out to have when it is installed, and, on request, those of OperatorHub, of good practice and of the scorecard.
+
+use std::path::Path;
+
+mod agreement;
+mod crds;
+mod csv;
+mod examples;
+mod hub;
+mod locate;
+mod metadata;
+mod objects;
+mod olm_v1;
+mod practices;
+mod read;
+mod schema;
+mod score;
+mod shapes;
+mod structural;
+
+pub use read::Bundle;
+
+use super::Error;
+use super::findings::Finding;
+use read::Object;
+
+/// Rules that not every bundle is meant to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suite {
+    /// What OperatorHub asks of what it publishes.
+    OperatorHub,
+    /// What the operator framework advises.
+    GoodPractices,
+    /// What keeps a bundle from being installed by OLM v1.
+    OlmV1,
+    /// The scorecard's tests, as far as a bundle alone shows.
+    Scorecard,
+}
+
+/// Judges the bundle of a folder. Findings come sorted by file and line.
+///
+/// # Errors
+/// [`Error::File`]: the folder itself cannot be read; whatever is wrong in it is among the findings.
+pub fn validate(folder: &Path, suites: &[Suite]) -> Result<Vec<Finding>, Error> {
+    let (bundle, mut found) = Bundle::read(folder)?;
+    metadata::check(&bundle, &mut found);
+    objects::check(&bundle, &mut found);
+    crds::check(&bundle, &mut found);
+    let csv = csv::only(&bundle, &mut found);
+    if let Some(csv) = csv {
+        shapes::check(csv, &mut found);
+        csv::check(&bundle, csv, &mut found);
+        examples::check(&bundle, csv, &mut found);
+        agreement::check(&bundle, csv, &mut found);
+    }
+    for suite in suites {
+        let Some(csv) = csv else { break };
+        match suite {
+            Suite::OperatorHub => hub::check(csv, &mut found),
+            Suite::GoodPractices => practices::check(&bundle, csv, &mut found),
+            Suite::OlmV1 => olm_v1::check(&bundle, csv, &mut found),
+            Suite::Scorecard => score::check(&bundle, csv, &mut found),
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The text at a path of keys, empty where there is none.
+fn text<'a>(object: &'a Object, pointer: &str) -> &'a str {
+    super::manifests::text(&object.body, pointer)
+}
+
+/// The list at a path of keys, empty where there is none.
+fn list<'a>(object: &'a Object, pointer: &str) -> &'a [serde_json::Value] {
+    super::manifests::list(&object.body, pointer)
+}

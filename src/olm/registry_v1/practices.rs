@@ -1,0 +1,99 @@
+//! What the operator framework advises (`good-practices`).
+
+use serde_json::Value;
+
+use semver::Version;
+
+use super::list;
+use super::metadata::channels;
+use super::read::{Bundle, Object};
+use crate::olm::findings::{Finding, bundle as codes};
+use crate::olm::manifests::{list as list_of, text as text_of};
+
+pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
+    requests(csv, found);
+    for (index, owned) in list(csv, "/spec/customresourcedefinitions/owned")
+        .iter()
+        .enumerate()
+    {
+        if text_of(owned, "/description").is_empty() {
+            let message = format!("{} has no description", text_of(owned, "/name"));
+            let pointer = format!("/spec/customresourcedefinitions/owned/{index}");
+            found.push(csv.finding(&codes::PRACTICE_CRD_DESCRIPTION, &pointer, message));
+        }
+    }
+    if let Some(annotations) = &bundle.annotations {
+        let (mut all, default) = channels(annotations);
+        all.extend(default);
+        all.sort_unstable();
+        all.dedup();
+        let is_usual = |channel: &str| {
+            ["candidate", "fast", "stable"]
+                .iter()
+                .any(|usual| channel.starts_with(usual))
+        };
+        for channel in all.into_iter().filter(|channel| !is_usual(channel)) {
+            let message = format!("channel {channel} begins with none of candidate, fast and stable");
+            found.push(annotations.finding(&codes::PRACTICE_CHANNEL, "/annotations", message));
+        }
+    }
+    creation(csv, found);
+    let versioned = csv
+        .name()
+        .split_once(".v")
+        .map(|(_, version)| version.parse::<Version>());
+    if !matches!(versioned, Some(Ok(_))) {
+        let message = format!("{} is not named OPERATOR.vVERSION", csv.name());
+        found.push(csv.finding(&codes::PRACTICE_NAME, "/metadata/name", message));
+    }
+}
+
+fn requests(csv: &Object, found: &mut Vec<Finding>) {
+    let at = "/spec/install/spec/deployments";
+    for (index, deployment) in list(csv, at).iter().enumerate() {
+        let containers = "/spec/template/spec/containers";
+        for (number, container) in list_of(deployment, containers).iter().enumerate() {
+            let requests = &container["resources"]["requests"];
+            let lacking: Vec<&str> = ["cpu", "memory"]
+                .into_iter()
+                .filter(|resource| requests[resource].is_null())
+                .collect();
+            if !lacking.is_empty() {
+                let message = format!(
+                    "container {} of Deployment {} requests no {}",
+                    text_of(container, "/name"),
+                    text_of(deployment, "/name"),
+                    lacking.join(" and no ")
+                );
+                let pointer = format!("{at}/{index}{containers}/{number}");
+                found.push(csv.finding(&codes::PRACTICE_REQUESTS, &pointer, message));
+            }
+        }
+    }
+}
+
+fn creation(csv: &Object, found: &mut Vec<Finding>) {
+    for field in ["permissions", "clusterPermissions"] {
+        let at = format!("/spec/install/spec/{field}");
+        for (index, entry) in list(csv, &at).iter().enumerate() {
+            for (number, rule) in list_of(entry, "/rules").iter().enumerate() {
+                let names = |field: &str, any: &[&str]| {
+                    let named = list_of(rule, &format!("/{field}"));
+                    named
+                        .iter()
+                        .filter_map(Value::as_str)
+                        .any(|name| any.contains(&name))
+                };
+                if names("apiGroups", &["apiextensions.k8s.io"])
+                    && names("resources", &["customresourcedefinitions", "*"])
+                    && names("verbs", &["create", "patch", "*"])
+                {
+                    let account = text_of(entry, "/serviceAccountName");
+                    let message = format!("{account} may create CustomResourceDefinitions");
+                    let pointer = format!("{at}/{index}/rules/{number}");
+                    found.push(csv.finding(&codes::PRACTICE_CRD_CREATION, &pointer, message));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The files of a bundle.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use super::locate::line_of;
+use crate::olm::Error;
+use crate::olm::fbc::documents;
+use crate::olm::findings::{Code, Finding, Place, bundle as codes};
+use crate::olm::manifests::{is_kind, name};
+
+const MANIFESTS: &str = "manifests";
+const METADATA: &str = "metadata";
+
+/// A bundle as its files hold it, as far as they can be read.
+#[derive(Debug)]
+pub struct Bundle {
+    pub(super) folder: PathBuf,
+    /// One of each file of manifests/, in the order of their names.
+    pub(super) objects: Vec<Object>,
+    pub(super) annotations: Option<Object>,
+    pub(super) dependencies: Option<Object>,
+    pub(super) properties: Option<Object>,
+    /// Bytes of manifests/, compressed and in base64, as OLM's unpacker puts them into a ConfigMap.
+    pub(super) packed: usize,
+}
+
+/// A document and where it is.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) file: PathBuf,
+    line: usize,
+    text: String,
+    pub(super) body: Value,
+}
+
+impl Object {
+    pub(super) fn place(&self, pointer: &str) -> Place {
+        Place {
+            file: self.file.clone(),
+            line: line_of(&self.text, self.line, pointer),
+        }
+    }
+
+    /// What a rule finds at the field to which a JSON pointer leads.
+    pub(super) fn finding(&self, code: &'static Code, pointer: &str, message: impl Into<String>) -> Finding {
+        Finding::new(code, &self.place(pointer), message)
+    }
+
+    pub(super) fn is(&self, group: &str, kind: &str) -> bool {
+        is_kind(&self.body, group, kind)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        name(&self.body)
+    }
+}
+
+impl Bundle {
+    /// Reads manifests/ and metadata/ below a folder, and gives what is wrong with the files.
+    ///
+    /// # Errors
+    /// [`Error::File`]: the folder itself cannot be listed.
+    pub fn read(folder: &Path) -> Result<(Self, Vec<Finding>), Error> {
+        std::fs::read_dir(folder).map_err(|source| Error::file("list", folder, source))?;
+        let mut found = Vec::new();
+        let mut bundle = Self {
+            folder: folder.to_owned(),
+            objects: Vec::new(),
+            annotations: None,
+            dependencies: None,
+            properties: None,
+            packed: 0,
+        };
+        for path in files(folder, MANIFESTS, &mut found) {
+            let Some(text) = content(&path, &mut found) else {
+                continue;
+            };
+            bundle.packed += packed(text.as_bytes());
+            bundle.objects.extend(only(&path, &text, &mut found));
+        }
+        for path in files(folder, METADATA, &mut found) {
+            let Some(text) = content(&path, &mut found) else {
+                continue;
+            };
+            let Some(object) = only(&path, &text, &mut found) else {
+                continue;
+            };
+            // As upstream does: by what is in them, not by their names
+            let place = ["annotations", "dependencies", "properties"]
+                .into_iter()
+                .find(|key| object.body.get(key).is_some());
+            let place = match place {
+                Some("annotations") => &mut bundle.annotations,
+                Some("dependencies") => &mut bundle.dependencies,
+                Some("properties") => &mut bundle.properties,
+                _ => continue,
+            };
+            place.get_or_insert(object);
+        }
+        Ok((bundle, found))
+    }
+
+    /// The definitions of the version that there still is.
+    pub(super) fn crds(&self) -> impl Iterator<Item = &Object> {
+        let crds = self.objects.iter();
+        crds.filter(|object| object.body["apiVersion"] == "apiextensions.k8s.io/v1" && object.is_crd())
+    }
+}
+
+impl Object {
+    pub(super) fn is_crd(&self) -> bool {
+        self.is("apiextensions.k8s.io", "CustomResourceDefinition")
+    }
+
+    pub(super) fn is_csv(&self) -> bool {
+        self.is("operators.coreos.com", "ClusterServiceVersion")
+    }
+}
+
+fn of_file(path: &Path, code: &'static Code, message: impl Into<String>) -> Finding {
+    let place = Place {
+        file: path.to_owned(),
+        line: 0,
+    };
+    Finding::new(code, &place, message)
+}
+
+/// The files of one of the two folders, sorted.
+fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
+    let inner = folder.join(name);
+    let entries = match std::fs::read_dir(&inner) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let message = format!("the folder {name}/ cannot be read: {error}");
+            found.push(of_file(folder, &codes::BUNDLE_LAYOUT, message));
+            return Vec::new();
+        }
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        match entry.map(|entry| entry.path()) {
+            Ok(path) if path.is_dir() => {
+                let message = "it is a folder, of which nothing is read";
+                found.push(of_file(&path, &codes::BUNDLE_LAYOUT, message));
+            }
+            Ok(path) => paths.push(path),
+            Err(error) => {
+                let message = format!("it cannot be listed: {error}");
+                found.push(of_file(&inner, &codes::MANIFEST_UNREADABLE, message));
+            }
+        }
+    }
+    paths.sort();
+    if paths.is_empty() && name == MANIFESTS {
+        found.push(of_file(&inner, &codes::BUNDLE_LAYOUT, "it holds no file"));
+    }
+    paths
+}
+
+fn content(path: &Path, found: &mut Vec<Finding>) -> Option<String> {
+    let read = std::fs::read_to_string(path);
+    read.map_err(|error| {
+        let message = format!("it cannot be read: {error}");
+        found.push(of_file(path, &codes::MANIFEST_UNREADABLE, message));
+    })
+    .ok()
+}
+
+/// The first document of a file, and that there are others.
+fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
+    let place = |line| Place {
+        file: path.to_owned(),
+        line,
+    };
+    let (mut first, mut before) = (None, 0);
+    documents::each(text, |document| {
+        let (span, json) = match document {
+            Ok(document) => document,
+            Err((line, why)) => {
+                before += 1;
+                return found.push(Finding::new(&codes::MANIFEST_SYNTAX, &place(line), why));
+            }
+        };
+        before += 1;
+        if before > 1 {
+            let message = format!("document {before} of the file is not read");
+            return found.push(Finding::new(&codes::MANIFEST_SEVERAL, &place(span.line), message));
+        }
+        // It was JSON before
+        let body: Value = serde_json::from_str(&json).unwrap_or_default();
+        if !body.is_object() {
+            let message = "the document is no object";
+            return found.push(Finding::new(&codes::MANIFEST_SYNTAX, &place(span.line), message));
+        }
+        first = Some(Object {
+            file: path.to_owned(),
+            line: span.line,
+            text: text[span.start..span.end].to_owned(),
+            body,
+        });
+    });
+    if before == 0 {
+        found.push(of_file(path, &codes::MANIFEST_SYNTAX, "the file holds no object"));
+    }
+    first
+}
+
+/// How many bytes of a ConfigMap a file takes.
+fn packed(content: &[u8]) -> usize {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail
+    let compressed = encoder.write_all(content).and_then(|()| encoder.finish());
+    compressed.unwrap_or_default().len().div_ceil(3) * 4
+}

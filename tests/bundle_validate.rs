@@ -1,0 +1,81 @@
+//! `roadstead bundle validate` as somebody uses it: everything at once, each with its line, and an exit code that a pipeline can go by.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+#[path = "support/broken_bundles.rs"]
+mod broken_bundles;
+
+use assert_cmd::Command;
+use broken_bundles::plain;
+use serde_json::{Value, json};
+
+fn validate(folder: &std::path::Path, arguments: &[&str]) -> (bool, String, String) {
+    let mut command = Command::cargo_bin("roadstead").unwrap();
+    let output = command
+        .args(["bundle", "validate"])
+        .arg(folder)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_with_the_line_of_each() {
+    let mut files = plain();
+    files.csv["spec"]["minKubeVersion"] = json!("1.28");
+    files.csv["spec"]["installModes"][1]["supported"] = json!(false);
+    files.crd["spec"]["scope"] = json!("Everywhere");
+    let folder = tempfile::tempdir().unwrap();
+    files.write(folder.path());
+    let (is_valid, found, _) = validate(folder.path(), &["--output", "json"]);
+    assert!(!is_valid);
+    let report: Value = serde_json::from_str(&found).unwrap();
+    let line_of = |code: &str| {
+        let findings = report["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|finding| finding["code"] == code);
+        let finding = finding.unwrap_or_else(|| panic!("{code}: {found}"));
+        let text = std::fs::read_to_string(finding["file"].as_str().unwrap()).unwrap();
+        let line = usize::try_from(finding["line"].as_u64().unwrap()).unwrap();
+        text.lines().nth(line - 1).unwrap().trim().to_owned()
+    };
+    assert_eq!(line_of("csv-min-kube-version"), "minKubeVersion: '1.28'");
+    assert_eq!(line_of("csv-install-modes"), "installModes:");
+    assert_eq!(line_of("crd-names"), "scope: Everywhere");
+    assert_eq!(report["count"], json!({"errors": 3, "warnings": 0, "notes": 0}));
+}
+
+#[test]
+fn a_warning_fails_only_where_that_is_asked_for() {
+    let mut files = plain();
+    files.csv["metadata"]["annotations"]["alm-examples"] = json!("[]");
+    let folder = tempfile::tempdir().unwrap();
+    files.write(folder.path());
+    let (is_valid, found, _) = validate(folder.path(), &[]);
+    assert!(is_valid && found.contains("[csv-example-missing]"), "{found}");
+    let (is_valid, _, why) = validate(folder.path(), &["--strict"]);
+    assert!(!is_valid && why.contains("1 warning, with --strict"), "{why}");
+}
+
+#[test]
+fn what_not_every_bundle_keeps_is_looked_at_on_request() {
+    let mut files = plain();
+    files.csv["spec"]["provider"] = json!({});
+    files.csv["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+    let folder = tempfile::tempdir().unwrap();
+    files.write(folder.path());
+    assert!(validate(folder.path(), &[]).0);
+    let (is_valid, found, _) = validate(folder.path(), &["--with", "operatorhub,olm-v1"]);
+    assert!(!is_valid);
+    for code in ["hub-provider", "v1-install-mode"] {
+        assert!(found.contains(&format!("[{code}]")), "{found}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let (is_valid, _, why) = validate(std::path::Path::new("/nowhere/at/all"), &[]);
+    assert!(!is_valid && why.contains("cannot list /nowhere/at/all"), "{why}");
+}

@@ -1,0 +1,27 @@
+//! Upstream's validators of bundles, as judge.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Where the program is, which is built of `operator-framework/api` and `operator-registry` when it is first asked for.
+fn program() -> PathBuf {
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("hack/judge/build");
+    let output = Command::new(build).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+/// What they find in a bundle, as `operator-sdk bundle validate` asks them, with the optional ones that are named: `by` whom, at which `level`, and `detail`.
+pub fn findings(bundle: &Path, optional: &[&str]) -> Vec<Value> {
+    let mut command = Command::new(program());
+    if !optional.is_empty() {
+        command.args(["--optional", &optional.join(",")]);
+    }
+    let output = command.arg(bundle).output().unwrap();
+    let mut verdict: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    serde_json::from_value(verdict["results"].take()).unwrap()
+}
