@@ -101,6 +101,7 @@ fn is_sample(manifests: &Manifests, body: &Value) -> bool {
     csv::crds(manifests).any(|crd| text(crd, "/spec/group") == api_group(body))
 }
 
-fn label(body: &Value) -> String {
+/// Kind and name, for messages.
+pub(super) fn label(body: &Value) -> String {
     format!("{} {}", text(body, "/kind"), name(body))
 }

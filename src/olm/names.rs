@@ -2,16 +2,21 @@
 
 /// The longest label, in characters: of DNS, and of Kubernetes.
 pub(super) const LONGEST_LABEL: usize = 63;
-const LONGEST_SUBDOMAIN: usize = 253;
+/// The longest name of an object, in characters.
+pub(super) const LONGEST_SUBDOMAIN: usize = 253;
 
-/// RFC 1123: lower-case letters, digits and dashes.
-pub(super) fn is_dns_label(name: &str) -> bool {
+/// Lower-case letters, digits and dashes, of which none begins or ends it.
+fn is_part(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
-    (1..=LONGEST_LABEL).contains(&bytes.len())
-        && bytes.iter().all(|&byte| inner(byte) || byte == b'-')
+    bytes.iter().all(|&byte| inner(byte) || byte == b'-')
         && bytes.first().is_some_and(|&byte| inner(byte))
         && bytes.last().is_some_and(|&byte| inner(byte))
+}
+
+/// RFC 1123.
+pub(super) fn is_dns_label(name: &str) -> bool {
+    name.len() <= LONGEST_LABEL && is_part(name)
 }
 
 /// RFC 1035: a label that begins with a letter.
@@ -21,13 +26,6 @@ pub(super) fn is_dns_1035_label(name: &str) -> bool {
 
 /// Labels with dots between. Kubernetes bounds the whole, not each.
 pub(super) fn is_dns_subdomain(name: &str) -> bool {
-    let is_part = |part: &str| {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let bytes = part.as_bytes();
-        bytes.iter().all(|&byte| inner(byte) || byte == b'-')
-            && bytes.first().is_some_and(|&byte| inner(byte))
-            && bytes.last().is_some_and(|&byte| inner(byte))
-    };
     name.len() <= LONGEST_SUBDOMAIN && name.split('.').all(is_part)
 }
 

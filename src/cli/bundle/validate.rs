@@ -40,12 +40,7 @@ impl With {
             Self::GoodPractices => &[Suite::GoodPractices],
             Self::OlmV1 => &[Suite::OlmV1],
             Self::Scorecard => &[Suite::Scorecard],
-            Self::All => &[
-                Suite::OperatorHub,
-                Suite::GoodPractices,
-                Suite::OlmV1,
-                Suite::Scorecard,
-            ],
+            Self::All => &Suite::ALL,
         }
     }
 }

@@ -110,15 +110,7 @@ fn read_all<K: Keep>(paths: &[PathBuf], keep: &K) -> Vec<Part<K::Kept>> {
 }
 
 fn unreadable(path: &Path, why: &str) -> Finding {
-    let place = Place {
-        file: path.to_owned(),
-        line: 0,
-    };
-    Finding::new(
-        &codes::FILE_UNREADABLE,
-        &place,
-        format!("it cannot be read: {why}"),
-    )
+    Finding::of_file(&codes::FILE_UNREADABLE, path, format!("it cannot be read: {why}"))
 }
 
 /// What one file brings.

@@ -80,6 +80,12 @@ impl Finding {
             remedy: code.remedy,
         }
     }
+
+    /// What the rule of a code finds of a file, or a folder, as a whole.
+    pub fn of_file(code: &'static Code, file: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        let file = file.into();
+        Self::new(code, &Place { file, line: 0 }, message)
+    }
 }
 
 /// How many findings there are of each severity.

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::list;
 use super::read::{Bundle, Object};
 use crate::olm::findings::{Finding, bundle as codes};
-use crate::olm::manifests::text as text_of;
+use crate::olm::manifests::text;
 
 pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
     let at = "/spec/customresourcedefinitions/owned";
     let mut owned_names = BTreeSet::new();
-    for (index, owned) in list(csv, at).iter().enumerate() {
+    for (index, owned) in csv.list(at).iter().enumerate() {
         let (name, version, kind) = (
-            text_of(owned, "/name"),
-            text_of(owned, "/version"),
-            text_of(owned, "/kind"),
+            text(owned, "/name"),
+            text(owned, "/version"),
+            text(owned, "/kind"),
         );
         let pointer = format!("{at}/{index}");
         owned_names.insert(name);
@@ -28,7 +27,7 @@ pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
             found.push(csv.finding(&codes::CRD_OWNED, &pointer, message));
             continue;
         };
-        let defined = text_of(&crd.body, "/spec/names/kind");
+        let defined = crd.text("/spec/names/kind");
         if defined != kind {
             let message = format!("{name} is owned as {kind:?}, and defines {defined:?}");
             found.push(csv.finding(&codes::CRD_OWNED, &pointer, message));
@@ -43,11 +42,11 @@ pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
 
 fn served(csv: &Object, pointer: &str, crd: &Object, version: &str, found: &mut Vec<Finding>) {
     // Those of former versions are told of as that
-    if list(crd, "/spec/versions").is_empty() {
+    if crd.list("/spec/versions").is_empty() {
         return;
     }
-    let known = list(crd, "/spec/versions").iter();
-    let known: Vec<_> = known.filter(|known| text_of(known, "/name") == version).collect();
+    let known = crd.list("/spec/versions").iter();
+    let known: Vec<_> = known.filter(|known| text(known, "/name") == version).collect();
     let name = crd.name();
     if known.is_empty() {
         let message = format!("{name} is owned in version {version:?}, which is not defined");

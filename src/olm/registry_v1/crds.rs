@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::pointer::dotted;
 use super::read::{Bundle, Object};
-use super::{list, structural, text};
+use super::structural;
 use crate::olm::findings::{Code, Finding, bundle as codes};
-use crate::olm::manifests::text as text_of;
+use crate::olm::manifests::text;
 use crate::olm::names::{is_dns_1035_label, is_dns_subdomain};
 use crate::olm::opened::is_seen_to;
 
@@ -29,14 +30,14 @@ impl Judge<'_> {
     /// `accepted` goes on after the value, such as `it must be set`.
     fn wrong(&mut self, code: &'static Code, pointer: &str, accepted: &str) {
         let value = self.crd.body.pointer(pointer).unwrap_or(&Value::Null);
-        let field = pointer.trim_start_matches('/').replace('/', ".");
+        let field = dotted(pointer);
         let message = format!("{}: {field} is {value}; {accepted}", self.crd.name());
         self.found.push(self.crd.finding(code, pointer, message));
     }
 
     fn names(&mut self) {
         let crd = self.crd;
-        let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
+        let (group, plural) = (crd.text("/spec/group"), crd.text("/spec/names/plural"));
         let expected = format!("{plural}.{group}");
         if crd.name() != expected {
             self.wrong(
@@ -56,7 +57,7 @@ impl Judge<'_> {
             let accepted = "a group of Kubernetes needs the annotation api-approved.kubernetes.io";
             self.wrong(&codes::CRD_NAMES, "/spec/group", accepted);
         }
-        if !["Cluster", "Namespaced"].contains(&text(crd, "/spec/scope")) {
+        if !["Cluster", "Namespaced"].contains(&crd.text("/spec/scope")) {
             self.wrong(
                 &codes::CRD_NAMES,
                 "/spec/scope",
@@ -70,9 +71,9 @@ impl Judge<'_> {
             ("listKind", false),
         ] {
             let pointer = format!("/spec/names/{field}");
-            let name = text(crd, &pointer).to_ascii_lowercase();
+            let name = crd.text(&pointer).to_ascii_lowercase();
             // Only kinds have capitals
-            let as_it_is = field.to_ascii_lowercase().ends_with("kind") || text(crd, &pointer) == name;
+            let as_it_is = field.to_ascii_lowercase().ends_with("kind") || crd.text(&pointer) == name;
             let fits = as_it_is && is_dns_1035_label(&name) || name.is_empty() && !is_needed;
             if !fits {
                 self.wrong(
@@ -82,8 +83,8 @@ impl Judge<'_> {
                 );
             }
         }
-        if !text(crd, "/spec/names/kind").is_empty()
-            && text(crd, "/spec/names/kind") == text(crd, "/spec/names/listKind")
+        if !crd.text("/spec/names/kind").is_empty()
+            && crd.text("/spec/names/kind") == crd.text("/spec/names/listKind")
         {
             self.wrong(
                 &codes::CRD_NAMES,
@@ -92,9 +93,9 @@ impl Judge<'_> {
             );
         }
         for field in ["shortNames", "categories"] {
-            for index in 0..list(crd, &format!("/spec/names/{field}")).len() {
+            for index in 0..crd.list(&format!("/spec/names/{field}")).len() {
                 let pointer = format!("/spec/names/{field}/{index}");
-                if !is_dns_1035_label(text(crd, &pointer)) {
+                if !is_dns_1035_label(crd.text(&pointer)) {
                     let accepted = "it must be lower-case letters, digits and dashes";
                     self.wrong(&codes::CRD_NAMES, &pointer, accepted);
                 }
@@ -111,7 +112,7 @@ impl Judge<'_> {
 
     fn versions(&mut self) {
         let crd = self.crd;
-        let versions = list(crd, "/spec/versions");
+        let versions = crd.list("/spec/versions");
         if versions.is_empty() {
             return self.wrong(
                 &codes::CRD_VERSIONS,
@@ -134,7 +135,7 @@ impl Judge<'_> {
         let mut seen = BTreeSet::new();
         for (index, version) in versions.iter().enumerate() {
             let at = format!("/spec/versions/{index}");
-            let name = text_of(version, "/name");
+            let name = text(version, "/name");
             if !is_dns_1035_label(name) {
                 self.wrong(
                     &codes::CRD_VERSIONS,
@@ -159,12 +160,12 @@ impl Judge<'_> {
             let pointer = format!("{at}/schema/openAPIV3Schema{inner}");
             let place = match inner.as_str() {
                 "" => "the schema".to_owned(),
-                inner => inner.trim_start_matches('/').replace('/', "."),
+                inner => dotted(inner),
             };
             let message = format!(
                 "{}, version {}: {place} {why}",
                 self.crd.name(),
-                text_of(version, "/name")
+                text(version, "/name")
             );
             self.found
                 .push(self.crd.finding(&codes::CRD_SCHEMA, &pointer, message));
@@ -175,11 +176,11 @@ impl Judge<'_> {
         let columns = version["additionalPrinterColumns"].as_array();
         for index in 0..columns.map_or(0, Vec::len) {
             let at = format!("{at}/additionalPrinterColumns/{index}");
-            if text(self.crd, &format!("{at}/name")).is_empty() {
+            if self.crd.text(&format!("{at}/name")).is_empty() {
                 self.wrong(&codes::CRD_COLUMNS, &format!("{at}/name"), "it must be set");
             }
             let types = ["integer", "number", "string", "boolean", "date"];
-            if !types.contains(&text(self.crd, &format!("{at}/type"))) {
+            if !types.contains(&self.crd.text(&format!("{at}/type"))) {
                 let accepted = "accepted are integer, number, string, boolean and date";
                 self.wrong(&codes::CRD_COLUMNS, &format!("{at}/type"), accepted);
             }
@@ -199,13 +200,13 @@ impl Judge<'_> {
         self.path(&format!("{at}/specReplicasPath"), ".spec.");
         self.path(&format!("{at}/statusReplicasPath"), ".status.");
         let selector = format!("{at}/labelSelectorPath");
-        if !text(self.crd, &selector).is_empty() {
+        if !self.crd.text(&selector).is_empty() {
             self.path(&selector, "");
         }
     }
 
     fn path(&mut self, pointer: &str, begin: &str) {
-        let path = text(self.crd, pointer);
+        let path = self.crd.text(pointer);
         if path.len() < 2 || !path.starts_with('.') || !path.starts_with(begin) {
             let begin = if begin.is_empty() { "." } else { begin };
             self.wrong(
@@ -223,7 +224,7 @@ impl Judge<'_> {
             return;
         }
         let webhook = &conversion["webhook"];
-        match text(crd, "/spec/conversion/strategy") {
+        match crd.text("/spec/conversion/strategy") {
             "None" if webhook.is_null() => return,
             "None" => {
                 return self.wrong(
@@ -248,7 +249,7 @@ impl Judge<'_> {
             );
         }
         let known = [json!("v1"), json!("v1beta1")];
-        let versions = list(crd, "/spec/conversion/webhook/conversionReviewVersions");
+        let versions = crd.list("/spec/conversion/webhook/conversionReviewVersions");
         if !versions.iter().any(|version| known.contains(version)) {
             let accepted = "v1 must be among them";
             self.wrong(

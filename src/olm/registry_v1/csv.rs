@@ -7,12 +7,12 @@ use semver::Version;
 use serde_json::{Value, json};
 
 use super::metadata::package;
+use super::pointer::{dotted, escaped};
 use super::read::{Bundle, Object};
-use super::{list, text};
 use crate::olm::fbc::image::Reference;
 use crate::olm::fbc::range::Range;
-use crate::olm::findings::{Finding, Place, bundle as codes, catalog};
-use crate::olm::manifests::{Manifest, Manifests, list as list_of, text as text_of};
+use crate::olm::findings::{Code, Finding, bundle as codes, catalog};
+use crate::olm::manifests::{Manifest, Manifests, list, text};
 use crate::olm::names::{LONGEST_LABEL, is_dns_subdomain};
 use crate::olm::webhooks;
 
@@ -37,13 +37,10 @@ pub(super) fn only<'a>(bundle: &'a Bundle, found: &mut Vec<Finding>) -> Option<&
     let mut csvs = bundle.objects.iter().filter(|object| object.is_csv());
     let first = csvs.next();
     if first.is_none() {
-        let place = Place {
-            file: bundle.folder.join("manifests"),
-            line: 0,
-        };
-        found.push(Finding::new(
+        let folder = bundle.folder.join("manifests");
+        found.push(Finding::of_file(
             &codes::CSV_COUNT,
-            &place,
+            folder,
             "there is no ClusterServiceVersion",
         ));
     }
@@ -73,26 +70,21 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn found(
-        &mut self,
-        code: &'static crate::olm::findings::Code,
-        pointer: &str,
-        message: impl Into<String>,
-    ) {
+    fn found(&mut self, code: &'static Code, pointer: &str, message: impl Into<String>) {
         self.found.push(self.csv.finding(code, pointer, message));
     }
 
     fn names(&mut self) {
         let csv = self.csv;
         let mut pointers = vec!["/metadata/name".to_owned()];
-        if !text(csv, "/spec/replaces").is_empty() {
+        if !csv.text("/spec/replaces").is_empty() {
             pointers.push("/spec/replaces".to_owned());
         }
-        let skips = list(csv, "/spec/skips").len();
+        let skips = csv.list("/spec/skips").len();
         pointers.extend((0..skips).map(|index| format!("/spec/skips/{index}")));
         for pointer in pointers {
-            let name = text(csv, &pointer);
-            let field = pointer.trim_start_matches('/').replace('/', ".");
+            let name = csv.text(&pointer);
+            let field = dotted(&pointer);
             if name.len() > LONGEST_LABEL || !is_dns_subdomain(name) {
                 self.found(
                     &codes::CSV_NAME,
@@ -121,7 +113,7 @@ impl Judge<'_> {
 
     fn versions(&mut self) {
         let csv = self.csv;
-        let version = text(csv, "/spec/version");
+        let version = csv.text("/spec/version");
         if let Err(why) = version.parse::<Version>() {
             self.found(
                 &codes::CSV_VERSION,
@@ -129,13 +121,13 @@ impl Judge<'_> {
                 format!("spec.version is {version:?}: {why}"),
             );
         }
-        let release = text(csv, "/spec/release");
+        let release = csv.text("/spec/release");
         let expected = format!("{}-v{version}-{release}", package(self.bundle));
         if !release.is_empty() && csv.name() != expected {
             let message = format!("with release {release:?} it must be called {expected}");
             self.found(&codes::CSV_RELEASE, "/metadata/name", message);
         }
-        let least = text(csv, "/spec/minKubeVersion");
+        let least = csv.text("/spec/minKubeVersion");
         if least.trim().is_empty() {
             let message = "spec.minKubeVersion is missing";
             self.found(&codes::CSV_MIN_KUBE_VERSION_MISSING, "/spec", message);
@@ -148,7 +140,7 @@ impl Judge<'_> {
     fn annotations(&mut self) {
         let annotations = self.csv.body["metadata"]["annotations"].as_object();
         for key in annotations.into_iter().flatten().map(|(key, _)| key) {
-            let pointer = format!("/metadata/annotations/{}", super::structural::escaped(key));
+            let pointer = format!("/metadata/annotations/{}", escaped(key));
             let meant = ANNOTATIONS.iter().find(|known| known.eq_ignore_ascii_case(key));
             if let Some(meant) = meant.filter(|meant| **meant != key) {
                 self.found(
@@ -169,13 +161,13 @@ impl Judge<'_> {
 
     fn install_modes(&mut self) {
         let at = "/spec/installModes";
-        let modes = list(self.csv, at);
+        let modes = self.csv.list(at);
         if modes.is_empty() {
             return self.found(&codes::CSV_INSTALL_MODES, "/spec", "spec.installModes is missing");
         }
         let mut seen = BTreeSet::new();
         for (index, mode) in modes.iter().enumerate() {
-            let kind = text_of(mode, "/type");
+            let kind = text(mode, "/type");
             let pointer = format!("{at}/{index}");
             if !INSTALL_MODES.contains(&kind) {
                 let message = format!("spec.installModes[{index}].type is {kind:?}");
@@ -194,8 +186,8 @@ impl Judge<'_> {
     }
 
     fn images(&mut self) {
-        for (index, related) in list(self.csv, "/spec/relatedImages").iter().enumerate() {
-            let image = text_of(related, "/image");
+        for (index, related) in self.csv.list("/spec/relatedImages").iter().enumerate() {
+            let image = text(related, "/image");
             let pointer = format!("/spec/relatedImages/{index}/image");
             match Reference::of(image) {
                 Err(why) => {
@@ -212,15 +204,15 @@ impl Judge<'_> {
     }
 
     fn deployments(&mut self) {
-        let strategy = text(self.csv, "/spec/install/strategy");
+        let strategy = self.csv.text("/spec/install/strategy");
         if !strategy.is_empty() && strategy != "deployment" {
             let message = format!("spec.install.strategy is {strategy:?}; it must be deployment");
             self.found(&codes::CSV_DEPLOYMENT, "/spec/install/strategy", message);
         }
         let at = "/spec/install/spec/deployments";
         let mut seen = BTreeSet::new();
-        for (index, deployment) in list(self.csv, at).iter().enumerate() {
-            let (pointer, name) = (format!("{at}/{index}"), text_of(deployment, "/name"));
+        for (index, deployment) in self.csv.list(at).iter().enumerate() {
+            let (pointer, name) = (format!("{at}/{index}"), text(deployment, "/name"));
             if !is_dns_subdomain(name) {
                 let message = format!("the name of a Deployment is {name:?}");
                 self.found(&codes::CSV_DEPLOYMENT, &pointer, message);
@@ -242,9 +234,9 @@ impl Judge<'_> {
     }
 
     fn accounts(&mut self) {
-        let deployments = list(self.csv, "/spec/install/spec/deployments").iter();
+        let deployments = self.csv.list("/spec/install/spec/deployments").iter();
         let used: BTreeSet<&str> = deployments
-            .map(|deployment| text_of(deployment, "/spec/template/spec/serviceAccountName"))
+            .map(|deployment| text(deployment, "/spec/template/spec/serviceAccountName"))
             .collect();
         let accounts = self
             .bundle
@@ -262,7 +254,12 @@ impl Judge<'_> {
     }
 
     fn webhooks(&mut self) {
-        let deployments = list(self.csv, "/spec/install/spec/deployments")
+        if self.csv.list("/spec/webhookdefinitions").is_empty() {
+            return;
+        }
+        let deployments = self
+            .csv
+            .list("/spec/install/spec/deployments")
             .iter()
             .map(|deployment| {
                 json!({
@@ -288,7 +285,7 @@ impl Judge<'_> {
 fn spec_of(spec: &Value) -> Result<(), String> {
     serde_json::from_value::<DeploymentSpec>(spec.clone()).map_err(|error| error.to_string())?;
     let labels = spec["selector"]["matchLabels"].as_object();
-    let expressions = list_of(spec, "/selector/matchExpressions");
+    let expressions = list(spec, "/selector/matchExpressions");
     if labels.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
         return Err("spec.selector is empty".to_owned());
     }
@@ -302,17 +299,17 @@ fn spec_of(spec: &Value) -> Result<(), String> {
             "spec.selector asks for the label {key}={value}, which its pods do not have"
         ));
     }
-    let containers = list_of(spec, "/template/spec/containers");
+    let containers = list(spec, "/template/spec/containers");
     if containers.is_empty() {
         return Err("spec.template.spec.containers is empty".to_owned());
     }
     let mut seen = BTreeSet::new();
     for container in containers {
-        let name = text_of(container, "/name");
+        let name = text(container, "/name");
         if name.is_empty() || !seen.insert(name) {
             return Err(format!("the name of a container is {name:?}, or there twice"));
         }
-        let image = text_of(container, "/image");
+        let image = text(container, "/image");
         Reference::of(image).map_err(|why| format!("container {name}: image is {image:?}: {why}"))?;
     }
     Ok(())

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::read::{Bundle, Object};
-use super::{list, schema};
+use super::schema;
+use crate::olm::contents::label;
 use crate::olm::findings::{Finding, bundle as codes};
-use crate::olm::manifests::{api_group, api_version, name, text as text_of};
+use crate::olm::manifests::{api_group, api_version, text};
 
 /// The annotations that hold them; upstream looks at the first that is there.
 const ANNOTATIONS: [&str; 2] = ["alm-examples", "olm.examples"];
@@ -27,10 +28,9 @@ pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
     for example in &examples {
         if !provided.contains(&api(example)) {
             let message = format!(
-                "{} {} is of {}, which the operator does not provide",
-                text_of(example, "/kind"),
-                name(example),
-                text_of(example, "/apiVersion")
+                "{} is of {}, which the operator does not provide",
+                label(example),
+                text(example, "/apiVersion")
             );
             found.push(csv.finding(&codes::CSV_EXAMPLES, &pointer, message));
         }
@@ -45,14 +45,14 @@ pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
             continue;
         };
         for why in schema::breaches(schema, example) {
-            let message = format!("{} {}: {why}", text_of(example, "/kind"), name(example));
+            let message = format!("{}: {why}", label(example));
             found.push(csv.finding(&codes::CSV_EXAMPLE_INVALID, &pointer, message));
         }
     }
 }
 
 fn api(object: &Value) -> Api<'_> {
-    (api_group(object), api_version(object), text_of(object, "/kind"))
+    (api_group(object), api_version(object), text(object, "/kind"))
 }
 
 /// The examples and where they are; none, and where they would be, if there is no such annotation.
@@ -76,17 +76,17 @@ pub(super) fn read(csv: &Object) -> Result<(String, Vec<Value>), (String, String
 
 /// What the operator provides, by definitions and by servers of its own.
 fn provided(csv: &Object) -> BTreeSet<Api<'_>> {
-    let definitions = list(csv, "/spec/customresourcedefinitions/owned").iter();
+    let definitions = csv.list("/spec/customresourcedefinitions/owned").iter();
     let definitions = definitions.filter_map(|owned| {
-        let (_, group) = text_of(owned, "/name").split_once('.')?;
-        Some((group, text_of(owned, "/version"), text_of(owned, "/kind")))
+        let (_, group) = text(owned, "/name").split_once('.')?;
+        Some((group, text(owned, "/version"), text(owned, "/kind")))
     });
-    let services = list(csv, "/spec/apiservicedefinitions/owned").iter();
+    let services = csv.list("/spec/apiservicedefinitions/owned").iter();
     let services = services.map(|owned| {
         (
-            text_of(owned, "/group"),
-            text_of(owned, "/version"),
-            text_of(owned, "/kind"),
+            text(owned, "/group"),
+            text(owned, "/version"),
+            text(owned, "/kind"),
         )
     });
     definitions.chain(services).collect()
@@ -95,10 +95,10 @@ fn provided(csv: &Object) -> BTreeSet<Api<'_>> {
 /// The schema of an object, if the bundle defines it.
 pub(super) fn schema_of<'a>(bundle: &'a Bundle, object: &Value) -> Option<&'a Value> {
     let (group, version, kind) = api(object);
-    let crd = bundle.crds().find(|crd| {
-        text_of(&crd.body, "/spec/group") == group && text_of(&crd.body, "/spec/names/kind") == kind
-    })?;
-    let versions = list(crd, "/spec/versions").iter();
-    let mut versions = versions.filter(|known| text_of(known, "/name") == version);
+    let crd = bundle
+        .crds()
+        .find(|crd| crd.text("/spec/group") == group && crd.text("/spec/names/kind") == kind)?;
+    let versions = crd.list("/spec/versions").iter();
+    let mut versions = versions.filter(|known| text(known, "/name") == version);
     versions.next()?.pointer("/schema/openAPIV3Schema")
 }

@@ -4,11 +4,10 @@ use http::Uri;
 use semver::Version;
 
 use super::read::Object;
-use super::{list, text};
 use crate::olm::fbc::blob::{Icon, Text};
 use crate::olm::fbc::check_icon;
 use crate::olm::findings::{Finding, bundle as codes};
-use crate::olm::manifests::text as text_of;
+use crate::olm::manifests::text;
 
 const CAPABILITIES: [&str; 5] = [
     "Basic Install",
@@ -38,15 +37,15 @@ const CATEGORIES: [&str; 16] = [
 ];
 
 pub(super) fn check(csv: &Object, found: &mut Vec<Finding>) {
-    if text(csv, "/spec/provider/name").trim().is_empty() {
+    if csv.text("/spec/provider/name").trim().is_empty() {
         found.push(csv.finding(
             &codes::HUB_PROVIDER,
             "/spec/provider",
             "spec.provider.name is missing",
         ));
     }
-    for (index, maintainer) in list(csv, "/spec/maintainers").iter().enumerate() {
-        let (name, email) = (text_of(maintainer, "/name"), text_of(maintainer, "/email"));
+    for (index, maintainer) in csv.list("/spec/maintainers").iter().enumerate() {
+        let (name, email) = (text(maintainer, "/name"), text(maintainer, "/email"));
         if name.is_empty() || !is_address(email) {
             let message = format!("spec.maintainers[{index}] has the name {name:?} and the email {email:?}");
             found.push(csv.finding(
@@ -56,14 +55,14 @@ pub(super) fn check(csv: &Object, found: &mut Vec<Finding>) {
             ));
         }
     }
-    for (index, link) in list(csv, "/spec/links").iter().enumerate() {
-        let (name, url) = (text_of(link, "/name"), text_of(link, "/url"));
+    for (index, link) in csv.list("/spec/links").iter().enumerate() {
+        let (name, url) = (text(link, "/name"), text(link, "/url"));
         if name.is_empty() || !is_url(url) {
             let message = format!("spec.links[{index}] has the name {name:?} and the url {url:?}");
             found.push(csv.finding(&codes::HUB_LINK, &format!("/spec/links/{index}"), message));
         }
     }
-    let version = text(csv, "/spec/version");
+    let version = csv.text("/spec/version");
     let is_unset = version
         .parse::<Version>()
         .is_ok_and(|version| version == Version::new(0, 0, 0));
@@ -113,7 +112,7 @@ fn is_url(text: &str) -> bool {
 }
 
 fn icon(csv: &Object, found: &mut Vec<Finding>) {
-    let icons = list(csv, "/spec/icon");
+    let icons = csv.list("/spec/icon");
     if icons.is_empty() {
         return found.push(csv.finding(&codes::HUB_ICON_MISSING, "/spec", "spec.icon is missing"));
     }
@@ -123,8 +122,8 @@ fn icon(csv: &Object, found: &mut Vec<Finding>) {
     }
     for (index, icon) in icons.iter().enumerate() {
         let icon = Icon {
-            base64data: Text(text_of(icon, "/base64data").into()),
-            mediatype: Text(text_of(icon, "/mediatype").into()),
+            base64data: Text(text(icon, "/base64data").into()),
+            mediatype: Text(text(icon, "/mediatype").into()),
         };
         let why = if icon.base64data.is_empty() {
             Err("is empty".to_owned())

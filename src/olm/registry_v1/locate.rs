@@ -1,103 +1,122 @@
 //! The line of a field, by the path of keys that leads to it: the reader of YAML keeps no places.
 
-/// A line without its indentation.
-#[derive(Clone, Copy)]
-struct Line<'a> {
-    number: usize,
+use std::collections::BTreeMap;
+
+use super::pointer::escaped;
+
+/// The lines of a document's fields, by the JSON pointers that lead to them.
+#[derive(Debug)]
+pub(super) struct Lines {
+    first: usize,
+    fields: BTreeMap<String, usize>,
+}
+
+/// A map's or a list's entry to which lines that stand further in belong.
+struct Entry {
     indent: usize,
-    text: &'a str,
+    pointer: String,
+    is_item: bool,
+    /// How many items it was found to have.
+    items: usize,
 }
 
-/// The line, counted from `first`, of what a JSON pointer leads to; of the last part of the way that is found where it does not lead on, such as in
-/// a list within brackets.
-pub(super) fn line_of(document: &str, first: usize, pointer: &str) -> usize {
-    let all: Vec<Line<'_>> = document
-        .lines()
-        .enumerate()
-        .filter_map(|(index, line)| {
+impl Lines {
+    /// Reads a document whose first line is counted as `first`.
+    pub(super) fn of(document: &str, first: usize) -> Self {
+        let mut lines = Self {
+            first,
+            fields: BTreeMap::new(),
+        };
+        let mut open = Vec::new();
+        for (index, line) in document.lines().enumerate() {
             let text = line.trim_start();
-            let is_content = !text.is_empty() && !text.starts_with('#') && !text.starts_with("---");
-            is_content.then_some(Line {
-                number: first + index,
-                indent: line.len() - text.len(),
-                text,
-            })
-        })
-        .collect();
-    let mut line = all.first().map_or(first, |line| line.number);
-    let mut part = match all.split_first() {
-        // The braces around an object of JSON
-        Some((brace, rest)) if brace.text == "{" => rest.to_vec(),
-        _ => all,
-    };
-    for key in pointer.split('/').skip(1) {
-        let key = key.replace("~1", "/").replace("~0", "~");
-        let Some(within) = entry(&part, &key) else {
-            return line;
-        };
-        line = within.first().map_or(line, |found| found.number);
-        part = within;
-        if part.first().is_some_and(|found| !is_item(found.text)) {
-            part.remove(0);
+            if !text.is_empty() && !text.starts_with('#') && !text.starts_with("---") {
+                let indent = line.len() - text.len();
+                lines.note("", first + index);
+                lines.read(&mut open, indent, text, first + index);
+            }
         }
+        lines
     }
-    line
-}
 
-/// The lines of one entry of a map or list. Those of a list's begin with what follows its dash.
-fn entry<'a>(lines: &[Line<'a>], key: &str) -> Option<Vec<Line<'a>>> {
-    let indent = lines.first()?.indent;
-    let is_index =
-        |line: &Line<'_>| line.indent == indent && (is_item(line.text) || line.text.starts_with('{'));
-    let starts: Vec<usize> = match key.parse::<usize>() {
-        Ok(_) if lines.first().is_some_and(is_index) => {
-            (0..lines.len()).filter(|&at| is_index(&lines[at])).collect()
-        }
-        _ => (0..lines.len())
-            .filter(|&at| lines[at].indent == indent && has_key(lines[at].text, key))
-            .collect(),
-    };
-    let is_list = lines.first().is_some_and(is_index);
-    let start = match key.parse::<usize>() {
-        Ok(index) if is_list => *starts.get(index)?,
-        _ => *starts.first()?,
-    };
-    let rest = &lines[start + 1..];
-    // A list may stand at the indentation of its key
-    let goes_on =
-        |line: &&Line<'a>| line.indent > indent || !is_list && line.indent == indent && is_item(line.text);
-    let mut within = vec![lines[start]];
-    within.extend(rest.iter().take_while(goes_on));
-    if is_list {
-        let dashed = within[0].text;
-        let inner = dashed.trim_start_matches('-').trim_start();
-        let opened = if dashed.starts_with('{') { "" } else { inner };
-        within[0] = Line {
-            number: within[0].number,
-            indent: indent + dashed.len() - inner.len(),
-            text: opened,
-        };
-        // What is left is the map or list within: its first line counts as one of its own
-        let head = Line {
-            text: "",
-            ..within[0]
-        };
-        within.insert(0, head);
-        if opened.is_empty() {
-            within.remove(1);
+    /// The line of what a pointer leads to; of the last part of the way that is found where it does not lead on, such as in a list within brackets.
+    pub(super) fn line(&self, pointer: &str) -> usize {
+        let mut way = pointer;
+        loop {
+            match (self.fields.get(way), way.rfind('/')) {
+                (Some(line), _) => return *line,
+                (None, Some(end)) => way = &way[..end],
+                (None, None) => return self.first,
+            }
         }
     }
-    Some(within)
+
+    /// Of what is there twice, the first counts.
+    fn note(&mut self, pointer: &str, line: usize) {
+        if !self.fields.contains_key(pointer) {
+            self.fields.insert(pointer.to_owned(), line);
+        }
+    }
+
+    /// What one line opens: an item, a key, or an item and what follows its dash.
+    fn read(&mut self, open: &mut Vec<Entry>, mut indent: usize, mut text: &str, line: usize) {
+        loop {
+            // A list may stand at the indentation of its key
+            let is_over = |entry: &Entry| {
+                entry.indent > indent || entry.indent == indent && (entry.is_item || !is_item(text))
+            };
+            while open.pop_if(|entry| is_over(entry)).is_some() {}
+            let parent = open.last_mut();
+            // An object of JSON within a list; the outermost one is no item
+            let is_brace = text.starts_with('{') && parent.is_some();
+            let is_item = is_item(text) || is_brace;
+            let pointer = match (parent, is_item) {
+                (Some(parent), true) => {
+                    parent.items += 1;
+                    format!("{}/{}", parent.pointer, parent.items - 1)
+                }
+                (None, true) => return,
+                (parent, false) => match key_of(text) {
+                    Some(key) => {
+                        let parent = parent.map_or("", |parent| parent.pointer.as_str());
+                        format!("{parent}/{}", escaped(key))
+                    }
+                    None => return,
+                },
+            };
+            self.note(&pointer, line);
+            open.push(Entry {
+                indent,
+                pointer,
+                is_item,
+                items: 0,
+            });
+            let inner = text.trim_start_matches('-').trim_start();
+            if !is_item || is_brace || inner.is_empty() {
+                return;
+            }
+            indent += text.len() - inner.len();
+            text = inner;
+        }
+    }
 }
 
 fn is_item(text: &str) -> bool {
     text == "-" || text.starts_with("- ")
 }
 
-fn has_key(text: &str, key: &str) -> bool {
-    let bare = text.strip_prefix(['"', '\'']).unwrap_or(text);
-    let rest = bare.strip_prefix(key);
-    rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).starts_with(':'))
+/// The key with which a line begins, without its quotes.
+fn key_of(text: &str) -> Option<&str> {
+    match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => {
+            let (key, rest) = text[1..].split_once(quote)?;
+            rest.starts_with(':').then_some(key)
+        }
+        _ => match text.split_once(": ") {
+            Some((key, _)) => Some(key),
+            None => text.strip_suffix(':'),
+        },
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +146,7 @@ spec:
 
     #[test]
     fn a_pointer_has_its_line() {
-        let line = |pointer| line_of(YAML, 10, pointer);
+        let lines = Lines::of(YAML, 10);
         let expected = [
             ("", 11),
             ("/metadata/annotations/alm-examples", 13),
@@ -143,15 +162,16 @@ spec:
             ("/spec/nowhere/at/all", 18),
         ];
         for (pointer, expected) in expected {
-            assert_eq!(line(pointer), expected, "{pointer}");
+            assert_eq!(lines.line(pointer), expected, "{pointer}");
         }
     }
 
     #[test]
     fn so_it_has_in_json_that_is_written_in_lines() {
         let json = "{\n  \"spec\": {\n    \"modes\": [\n      {\n        \"type\": \"One\"\n      },\n      {\n        \"type\": \"Two\"\n      }\n    ]\n  }\n}\n";
-        assert_eq!(line_of(json, 1, "/spec"), 2);
-        assert_eq!(line_of(json, 1, "/spec/modes"), 3);
-        assert_eq!(line_of(json, 1, "/spec/modes/1/type"), 8);
+        let lines = Lines::of(json, 1);
+        assert_eq!(lines.line("/spec"), 2);
+        assert_eq!(lines.line("/spec/modes"), 3);
+        assert_eq!(lines.line("/spec/modes/1/type"), 8);
     }
 }

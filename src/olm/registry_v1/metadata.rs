@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::list;
 use super::read::{Bundle, Object};
 use crate::olm::fbc;
-use crate::olm::findings::{Finding, Place, bundle as codes, listed};
-use crate::olm::manifests::text as text_of;
+use crate::olm::findings::{Finding, bundle as codes, listed};
+use crate::olm::manifests::text;
 use crate::olm::names::is_dns_label;
 
 const PREFIX: &str = "operators.operatorframework.io.bundle.";
@@ -14,12 +13,9 @@ const PREFIX: &str = "operators.operatorframework.io.bundle.";
 pub(super) fn check(bundle: &Bundle, found: &mut Vec<Finding>) {
     match &bundle.annotations {
         None => {
-            let place = Place {
-                file: bundle.folder.join("metadata"),
-                line: 0,
-            };
+            let folder = bundle.folder.join("metadata");
             let message = "no file holds `annotations`";
-            found.push(Finding::new(&codes::BUNDLE_ANNOTATION, &place, message));
+            found.push(Finding::of_file(&codes::BUNDLE_ANNOTATION, folder, message));
         }
         Some(annotations) => self::annotations(annotations, found),
     }
@@ -97,8 +93,8 @@ pub(super) fn needs(bundle: &Bundle) -> Vec<(&Object, String, &str)> {
         (&bundle.properties, "properties"),
     ] {
         let Some(object) = object else { continue };
-        for (index, entry) in list(object, &format!("/{key}")).iter().enumerate() {
-            let kind = text_of(entry, "/type");
+        for (index, entry) in object.list(&format!("/{key}")).iter().enumerate() {
+            let kind = text(entry, "/type");
             // Those of the former file are what one depends on, and those of the latter what one is, but for three
             if key == "dependencies" || kind.ends_with(".required") || kind == "olm.constraint" {
                 needs.push((object, format!("/{key}/{index}"), kind));
@@ -109,8 +105,8 @@ pub(super) fn needs(bundle: &Bundle) -> Vec<(&Object, String, &str)> {
 }
 
 fn dependencies(dependencies: &Object, found: &mut Vec<Finding>) {
-    for (index, entry) in list(dependencies, "/dependencies").iter().enumerate() {
-        if let Err(why) = dependency(text_of(entry, "/type"), &entry["value"]) {
+    for (index, entry) in dependencies.list("/dependencies").iter().enumerate() {
+        if let Err(why) = dependency(text(entry, "/type"), &entry["value"]) {
             let message = format!("dependencies[{index}]: {why}");
             let pointer = format!("/dependencies/{index}");
             found.push(dependencies.finding(&codes::BUNDLE_DEPENDENCY, &pointer, message));
@@ -119,7 +115,7 @@ fn dependencies(dependencies: &Object, found: &mut Vec<Finding>) {
 }
 
 fn dependency(kind: &str, value: &Value) -> Result<(), String> {
-    let field = |name: &str| text_of(value, &format!("/{name}"));
+    let field = |name: &str| text(value, &format!("/{name}"));
     let missing = |names: &[&str]| match names.iter().find(|name| field(name).is_empty()) {
         Some(name) => Err(format!("value.{name} is missing")),
         None => Ok(()),
@@ -145,8 +141,8 @@ fn dependency(kind: &str, value: &Value) -> Result<(), String> {
 }
 
 fn properties(properties: &Object, found: &mut Vec<Finding>) {
-    for (index, entry) in list(properties, "/properties").iter().enumerate() {
-        let kind = text_of(entry, "/type");
+    for (index, entry) in properties.list("/properties").iter().enumerate() {
+        let kind = text(entry, "/type");
         let why = match (kind, entry.get("value")) {
             ("", _) => Some("type is missing".to_owned()),
             (_, None | Some(Value::Null)) => Some(format!("the value of {kind} is missing")),
@@ -157,7 +153,7 @@ fn properties(properties: &Object, found: &mut Vec<Finding>) {
             found.push(properties.finding(&codes::BUNDLE_PROPERTY, &format!("/properties/{index}"), message));
         }
     }
-    if list(properties, "/properties").is_empty() {
+    if properties.list("/properties").is_empty() {
         let message = "properties is no list, or an empty one";
         found.push(properties.finding(&codes::BUNDLE_PROPERTY, "/properties", message));
     }

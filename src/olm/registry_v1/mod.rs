@@ -12,6 +12,7 @@ mod locate;
 mod metadata;
 mod objects;
 mod olm_v1;
+mod pointer;
 mod practices;
 mod read;
 mod schema;
@@ -23,7 +24,6 @@ pub use read::Bundle;
 
 use super::Error;
 use super::findings::Finding;
-use read::Object;
 
 /// Rules that not every bundle is meant to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,16 @@ pub enum Suite {
     OlmV1,
     /// The scorecard's tests, as far as a bundle alone shows.
     Scorecard,
+}
+
+impl Suite {
+    /// Every one.
+    pub const ALL: [Self; 4] = [
+        Self::OperatorHub,
+        Self::GoodPractices,
+        Self::OlmV1,
+        Self::Scorecard,
+    ];
 }
 
 /// Judges the bundle of a folder. Findings come sorted by file and line.
@@ -66,14 +76,4 @@ pub fn validate(folder: &Path, suites: &[Suite]) -> Result<Vec<Finding>, Error> 
     found.sort();
     found.dedup();
     Ok(found)
-}
-
-/// The text at a path of keys, empty where there is none.
-fn text<'a>(object: &'a Object, pointer: &str) -> &'a str {
-    super::manifests::text(&object.body, pointer)
-}
-
-/// The list at a path of keys, empty where there is none.
-fn list<'a>(object: &'a Object, pointer: &str) -> &'a [serde_json::Value] {
-    super::manifests::list(&object.body, pointer)
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::list;
 use super::read::{Bundle, Object};
-use crate::olm::contents::SUPPORTED;
-use crate::olm::findings::{Finding, Place, bundle as codes};
-use crate::olm::manifests::{api_group, list as list_of, text as text_of};
+use crate::olm::contents::{SUPPORTED, label};
+use crate::olm::findings::{Finding, bundle as codes};
+use crate::olm::manifests::{api_group, list};
 use crate::olm::names::is_dns_subdomain;
 
 /// What one ConfigMap holds, in bytes; upstream warns from 85 % on.
@@ -112,37 +111,29 @@ const DEFAULT_SCCS: [&str; 8] = [
 ];
 
 pub(super) fn check(bundle: &Bundle, found: &mut Vec<Finding>) {
-    let mut seen: BTreeMap<(&str, &str, &str), Place> = BTreeMap::new();
+    let mut seen: BTreeMap<(&str, &str, &str), &Object> = BTreeMap::new();
     for object in &bundle.objects {
         identity(object, found);
         kind(object, found);
         sizes(object, found);
-        match text_of(&object.body, "/kind") {
+        match object.text("/kind") {
             "PodDisruptionBudget" => disruption(object, found),
             "PriorityClass" => priority(object, found),
             "Role" | "ClusterRole" => rules(object, found),
             _ => {}
         }
-        let identity = (
-            api_group(&object.body),
-            text_of(&object.body, "/kind"),
-            object.name(),
-        );
-        if let Some(first) = seen.insert(identity, object.place("")) {
-            let message = format!("{} is in {first}, too", label(object));
+        let identity = (api_group(&object.body), object.text("/kind"), object.name());
+        if let Some(first) = seen.insert(identity, object) {
+            let message = format!("{} is in {}, too", label(&object.body), first.place(""));
             found.push(object.finding(&codes::MANIFEST_DUPLICATE, "/metadata/name", message));
         }
     }
     whole(bundle, found);
 }
 
-pub(super) fn label(object: &Object) -> String {
-    format!("{} {}", text_of(&object.body, "/kind"), object.name())
-}
-
 fn identity(object: &Object, found: &mut Vec<Finding>) {
     for field in ["apiVersion", "kind"] {
-        if text_of(&object.body, &format!("/{field}")).is_empty() {
+        if object.text(&format!("/{field}")).is_empty() {
             let message = format!("{field} is missing");
             found.push(object.finding(&codes::MANIFEST_IDENTITY, &format!("/{field}"), message));
         }
@@ -164,10 +155,7 @@ fn identity(object: &Object, found: &mut Vec<Finding>) {
 }
 
 fn kind(object: &Object, found: &mut Vec<Finding>) {
-    let (api_version, kind) = (
-        text_of(&object.body, "/apiVersion"),
-        text_of(&object.body, "/kind"),
-    );
+    let (api_version, kind) = (object.text("/apiVersion"), object.text("/kind"));
     if !kind.is_empty() && kind != "ClusterServiceVersion" && !SUPPORTED.contains(&kind) {
         let message = format!("OLM installs no {kind}");
         found.push(object.finding(&codes::MANIFEST_KIND, "/kind", message));
@@ -193,7 +181,7 @@ fn sizes(object: &Object, found: &mut Vec<Finding>) {
     if whole > LARGEST_OBJECT {
         let message = format!(
             "{} has {whole} bytes; {LARGEST_OBJECT} are accepted",
-            label(object)
+            label(&object.body)
         );
         found.push(object.finding(&codes::OBJECT_SIZE, "", message));
     }
@@ -206,7 +194,7 @@ fn sizes(object: &Object, found: &mut Vec<Finding>) {
     if annotations > LARGEST_ANNOTATIONS {
         let message = format!(
             "the annotations of {} have {annotations} bytes; {LARGEST_ANNOTATIONS} are accepted",
-            label(object)
+            label(&object.body)
         );
         found.push(object.finding(&codes::OBJECT_SIZE, "/metadata/annotations", message));
     }
@@ -223,7 +211,7 @@ fn disruption(object: &Object, found: &mut Vec<Finding>) {
             _ => continue,
         };
         if blocking.contains(&value.as_str()) {
-            let message = format!("{}: spec.{field} is {value}", label(object));
+            let message = format!("{}: spec.{field} is {value}", label(&object.body));
             found.push(object.finding(&codes::PDB_BLOCKS, &format!("/spec/{field}"), message));
         }
     }
@@ -231,20 +219,14 @@ fn disruption(object: &Object, found: &mut Vec<Finding>) {
 
 fn priority(object: &Object, found: &mut Vec<Finding>) {
     if object.body["globalDefault"] == true {
-        let message = format!("{}: globalDefault is true", label(object));
+        let message = format!("{}: globalDefault is true", label(&object.body));
         found.push(object.finding(&codes::PRIORITY_CLASS_DEFAULT, "/globalDefault", message));
     }
 }
 
 fn rules(object: &Object, found: &mut Vec<Finding>) {
-    for (index, rule) in list(object, "/rules").iter().enumerate() {
-        let names = |field: &str, any: &[&str]| {
-            let named = list_of(rule, &format!("/{field}"));
-            named
-                .iter()
-                .filter_map(Value::as_str)
-                .any(|name| any.contains(&name))
-        };
+    for (index, rule) in object.list("/rules").iter().enumerate() {
+        let names = |field: &str, any: &[&str]| names_any(rule, field, any);
         let pointer = format!("/rules/{index}");
         if names("apiGroups", &["policy"])
             && names("resources", &["poddisruptionbudgets"])
@@ -252,7 +234,7 @@ fn rules(object: &Object, found: &mut Vec<Finding>) {
         {
             let message = format!(
                 "{}: rules[{index}] lets change poddisruptionbudgets",
-                label(object)
+                label(&object.body)
             );
             found.push(object.finding(&codes::RBAC_DISRUPTION, &pointer, message));
         }
@@ -263,11 +245,20 @@ fn rules(object: &Object, found: &mut Vec<Finding>) {
         {
             let message = format!(
                 "{}: rules[{index}] lets change default constraints",
-                label(object)
+                label(&object.body)
             );
             found.push(object.finding(&codes::RBAC_SCC, &pointer, message));
         }
     }
+}
+
+/// Whether a list of a rule of RBAC has any of these.
+pub(super) fn names_any(rule: &Value, field: &str, any: &[&str]) -> bool {
+    let named = list(rule, &format!("/{field}"));
+    named
+        .iter()
+        .filter_map(Value::as_str)
+        .any(|name| any.contains(&name))
 }
 
 fn whole(bundle: &Bundle, found: &mut Vec<Finding>) {
@@ -276,13 +267,10 @@ fn whole(bundle: &Bundle, found: &mut Vec<Finding>) {
         size if size > LARGE_BUNDLE => &codes::BUNDLE_SIZE_NEAR,
         _ => return,
     };
-    let place = Place {
-        file: bundle.folder.join("manifests"),
-        line: 0,
-    };
+    let folder = bundle.folder.join("manifests");
     let message = format!(
         "compressed, it has {} bytes; {LARGEST_BUNDLE} are accepted",
         bundle.packed
     );
-    found.push(Finding::new(code, &place, message));
+    found.push(Finding::of_file(code, folder, message));
 }

@@ -1,23 +1,22 @@
 //! What the operator framework advises (`good-practices`).
 
-use serde_json::Value;
-
 use semver::Version;
 
-use super::list;
 use super::metadata::channels;
+use super::objects::names_any;
 use super::read::{Bundle, Object};
 use crate::olm::findings::{Finding, bundle as codes};
-use crate::olm::manifests::{list as list_of, text as text_of};
+use crate::olm::manifests::{list, text};
 
 pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
     requests(csv, found);
-    for (index, owned) in list(csv, "/spec/customresourcedefinitions/owned")
+    for (index, owned) in csv
+        .list("/spec/customresourcedefinitions/owned")
         .iter()
         .enumerate()
     {
-        if text_of(owned, "/description").is_empty() {
-            let message = format!("{} has no description", text_of(owned, "/name"));
+        if text(owned, "/description").is_empty() {
+            let message = format!("{} has no description", text(owned, "/name"));
             let pointer = format!("/spec/customresourcedefinitions/owned/{index}");
             found.push(csv.finding(&codes::PRACTICE_CRD_DESCRIPTION, &pointer, message));
         }
@@ -50,9 +49,9 @@ pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
 
 fn requests(csv: &Object, found: &mut Vec<Finding>) {
     let at = "/spec/install/spec/deployments";
-    for (index, deployment) in list(csv, at).iter().enumerate() {
+    for (index, deployment) in csv.list(at).iter().enumerate() {
         let containers = "/spec/template/spec/containers";
-        for (number, container) in list_of(deployment, containers).iter().enumerate() {
+        for (number, container) in list(deployment, containers).iter().enumerate() {
             let requests = &container["resources"]["requests"];
             let lacking: Vec<&str> = ["cpu", "memory"]
                 .into_iter()
@@ -61,8 +60,8 @@ fn requests(csv: &Object, found: &mut Vec<Finding>) {
             if !lacking.is_empty() {
                 let message = format!(
                     "container {} of Deployment {} requests no {}",
-                    text_of(container, "/name"),
-                    text_of(deployment, "/name"),
+                    text(container, "/name"),
+                    text(deployment, "/name"),
                     lacking.join(" and no ")
                 );
                 let pointer = format!("{at}/{index}{containers}/{number}");
@@ -75,20 +74,14 @@ fn requests(csv: &Object, found: &mut Vec<Finding>) {
 fn creation(csv: &Object, found: &mut Vec<Finding>) {
     for field in ["permissions", "clusterPermissions"] {
         let at = format!("/spec/install/spec/{field}");
-        for (index, entry) in list(csv, &at).iter().enumerate() {
-            for (number, rule) in list_of(entry, "/rules").iter().enumerate() {
-                let names = |field: &str, any: &[&str]| {
-                    let named = list_of(rule, &format!("/{field}"));
-                    named
-                        .iter()
-                        .filter_map(Value::as_str)
-                        .any(|name| any.contains(&name))
-                };
+        for (index, entry) in csv.list(&at).iter().enumerate() {
+            for (number, rule) in list(entry, "/rules").iter().enumerate() {
+                let names = |field: &str, any: &[&str]| names_any(rule, field, any);
                 if names("apiGroups", &["apiextensions.k8s.io"])
                     && names("resources", &["customresourcedefinitions", "*"])
                     && names("verbs", &["create", "patch", "*"])
                 {
-                    let account = text_of(entry, "/serviceAccountName");
+                    let account = text(entry, "/serviceAccountName");
                     let message = format!("{account} may create CustomResourceDefinitions");
                     let pointer = format!("{at}/{index}/rules/{number}");
                     found.push(csv.finding(&codes::PRACTICE_CRD_CREATION, &pointer, message));

@@ -1,5 +1,6 @@
 //! The files of a bundle.
 
+use std::cell::OnceCell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use super::locate::line_of;
+use super::locate::Lines;
 use crate::olm::Error;
 use crate::olm::fbc::documents;
 use crate::olm::findings::{Code, Finding, Place, bundle as codes};
-use crate::olm::manifests::{is_kind, name};
+use crate::olm::manifests::{is_kind, list, name, text};
 
 const MANIFESTS: &str = "manifests";
 const METADATA: &str = "metadata";
@@ -34,15 +35,18 @@ pub struct Bundle {
 pub(super) struct Object {
     pub(super) file: PathBuf,
     line: usize,
-    text: String,
+    document: String,
+    /// Read once, when the first finding asks where it is.
+    lines: OnceCell<Lines>,
     pub(super) body: Value,
 }
 
 impl Object {
     pub(super) fn place(&self, pointer: &str) -> Place {
+        let lines = self.lines.get_or_init(|| Lines::of(&self.document, self.line));
         Place {
             file: self.file.clone(),
-            line: line_of(&self.text, self.line, pointer),
+            line: lines.line(pointer),
         }
     }
 
@@ -55,8 +59,26 @@ impl Object {
         is_kind(&self.body, group, kind)
     }
 
+    pub(super) fn is_crd(&self) -> bool {
+        self.is("apiextensions.k8s.io", "CustomResourceDefinition")
+    }
+
+    pub(super) fn is_csv(&self) -> bool {
+        self.is("operators.coreos.com", "ClusterServiceVersion")
+    }
+
     pub(super) fn name(&self) -> &str {
         name(&self.body)
+    }
+
+    /// The text to which a JSON pointer leads, empty where there is none.
+    pub(super) fn text(&self, pointer: &str) -> &str {
+        text(&self.body, pointer)
+    }
+
+    /// The list to which a JSON pointer leads, empty where there is none.
+    pub(super) fn list(&self, pointer: &str) -> &[Value] {
+        list(&self.body, pointer)
     }
 }
 
@@ -112,24 +134,6 @@ impl Bundle {
     }
 }
 
-impl Object {
-    pub(super) fn is_crd(&self) -> bool {
-        self.is("apiextensions.k8s.io", "CustomResourceDefinition")
-    }
-
-    pub(super) fn is_csv(&self) -> bool {
-        self.is("operators.coreos.com", "ClusterServiceVersion")
-    }
-}
-
-fn of_file(path: &Path, code: &'static Code, message: impl Into<String>) -> Finding {
-    let place = Place {
-        file: path.to_owned(),
-        line: 0,
-    };
-    Finding::new(code, &place, message)
-}
-
 /// The files of one of the two folders, sorted.
 fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
     let inner = folder.join(name);
@@ -137,7 +141,7 @@ fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
         Ok(entries) => entries,
         Err(error) => {
             let message = format!("the folder {name}/ cannot be read: {error}");
-            found.push(of_file(folder, &codes::BUNDLE_LAYOUT, message));
+            found.push(Finding::of_file(&codes::BUNDLE_LAYOUT, folder, message));
             return Vec::new();
         }
     };
@@ -146,18 +150,22 @@ fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
         match entry.map(|entry| entry.path()) {
             Ok(path) if path.is_dir() => {
                 let message = "it is a folder, of which nothing is read";
-                found.push(of_file(&path, &codes::BUNDLE_LAYOUT, message));
+                found.push(Finding::of_file(&codes::BUNDLE_LAYOUT, &path, message));
             }
             Ok(path) => paths.push(path),
             Err(error) => {
                 let message = format!("it cannot be listed: {error}");
-                found.push(of_file(&inner, &codes::MANIFEST_UNREADABLE, message));
+                found.push(Finding::of_file(&codes::MANIFEST_UNREADABLE, &inner, message));
             }
         }
     }
     paths.sort();
     if paths.is_empty() && name == MANIFESTS {
-        found.push(of_file(&inner, &codes::BUNDLE_LAYOUT, "it holds no file"));
+        found.push(Finding::of_file(
+            &codes::BUNDLE_LAYOUT,
+            &inner,
+            "it holds no file",
+        ));
     }
     paths
 }
@@ -166,7 +174,7 @@ fn content(path: &Path, found: &mut Vec<Finding>) -> Option<String> {
     let read = std::fs::read_to_string(path);
     read.map_err(|error| {
         let message = format!("it cannot be read: {error}");
-        found.push(of_file(path, &codes::MANIFEST_UNREADABLE, message));
+        found.push(Finding::of_file(&codes::MANIFEST_UNREADABLE, path, message));
     })
     .ok()
 }
@@ -200,12 +208,17 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
         first = Some(Object {
             file: path.to_owned(),
             line: span.line,
-            text: text[span.start..span.end].to_owned(),
+            document: text[span.start..span.end].to_owned(),
+            lines: OnceCell::new(),
             body,
         });
     });
     if before == 0 {
-        found.push(of_file(path, &codes::MANIFEST_SYNTAX, "the file holds no object"));
+        found.push(Finding::of_file(
+            &codes::MANIFEST_SYNTAX,
+            path,
+            "the file holds no object",
+        ));
     }
     first
 }

@@ -3,21 +3,20 @@
 use serde_json::Value;
 
 use super::examples::{read, schema_of};
-use super::list;
+use super::pointer::escaped;
 use super::read::{Bundle, Object};
-use super::structural::escaped;
 use crate::olm::findings::{Finding, bundle as codes};
-use crate::olm::manifests::{api_version, list as list_of, text as text_of};
+use crate::olm::manifests::{api_version, list, text};
 
 const OWNED: &str = "/spec/customresourcedefinitions/owned";
 
 pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
-    for (index, owned) in list(csv, OWNED).iter().enumerate() {
-        if list_of(owned, "/resources").is_empty() {
+    for (index, owned) in csv.list(OWNED).iter().enumerate() {
+        if list(owned, "/resources").is_empty() {
             let message = format!(
                 "{} {} names no resources",
-                text_of(owned, "/kind"),
-                text_of(owned, "/version")
+                text(owned, "/kind"),
+                text(owned, "/version")
             );
             found.push(csv.finding(&codes::SCORE_RESOURCES, &format!("{OWNED}/{index}"), message));
         }
@@ -48,10 +47,7 @@ fn validation(bundle: &Bundle, csv: &Object, pointer: &str, example: &Value, fou
         for name in fields(example, part) {
             let known = schema.pointer(&format!("/properties/{part}/properties/{}", escaped(name)));
             if known.is_none() {
-                let message = format!(
-                    "the schema of {} knows no {part}.{name}",
-                    text_of(example, "/kind")
-                );
+                let message = format!("the schema of {} knows no {part}.{name}", text(example, "/kind"));
                 found.push(csv.finding(&codes::SCORE_VALIDATION, pointer, message));
             }
         }
@@ -59,16 +55,15 @@ fn validation(bundle: &Bundle, csv: &Object, pointer: &str, example: &Value, fou
 }
 
 fn descriptors(csv: &Object, example: &Value, found: &mut Vec<Finding>) {
-    let kind = text_of(example, "/kind");
-    let same = |owned: &&Value| {
-        text_of(owned, "/kind") == kind && text_of(owned, "/version") == api_version(example)
-    };
-    let all = list(csv, OWNED);
+    let kind = text(example, "/kind");
+    let same =
+        |owned: &&Value| text(owned, "/kind") == kind && text(owned, "/version") == api_version(example);
+    let all = csv.list(OWNED);
     let Some(index) = all.iter().position(|owned| same(&owned)) else {
         return;
     };
     let pointer = format!("{OWNED}/{index}");
-    let described = list_of(&all[index], "/specDescriptors");
+    let described = list(&all[index], "/specDescriptors");
     for name in fields(example, "spec") {
         if !described.iter().any(|descriptor| descriptor["path"] == **name) {
             let message = format!("spec.{name} of {kind} has no descriptor");
@@ -76,7 +71,7 @@ fn descriptors(csv: &Object, example: &Value, found: &mut Vec<Finding>) {
         }
     }
     let has_status = fields(example, "status").next().is_some();
-    if has_status && list_of(&all[index], "/statusDescriptors").is_empty() {
+    if has_status && list(&all[index], "/statusDescriptors").is_empty() {
         let message = format!("the status of {kind} has no descriptor");
         found.push(csv.finding(&codes::SCORE_STATUS_DESCRIPTOR, &pointer, message));
     }

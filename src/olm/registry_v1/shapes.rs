@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
-use super::list;
+use super::pointer::{dotted, escaped};
 use super::read::Object;
-use super::structural::escaped;
 use crate::olm::findings::{Finding, bundle as codes};
-use crate::olm::manifests::list as list_of;
+use crate::olm::manifests::list;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -125,10 +124,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn dotted(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".")
-}
-
 fn shortened(value: &Value) -> String {
     const MOST: usize = 60;
     let text = value.to_string();
@@ -191,8 +186,8 @@ fn walk(
 fn rules(csv: &Object, found: &mut Vec<Finding>) {
     for field in ["permissions", "clusterPermissions"] {
         let at = format!("/spec/install/spec/{field}");
-        for (index, entry) in list(csv, &at).iter().enumerate() {
-            for (number, rule) in list_of(entry, "/rules").iter().enumerate() {
+        for (index, entry) in csv.list(&at).iter().enumerate() {
+            for (number, rule) in list(entry, "/rules").iter().enumerate() {
                 let pointer = format!("{at}/{index}/rules/{number}");
                 let why = match serde_json::from_value::<PolicyRule>(rule.clone()) {
                     Err(error) => error.to_string(),

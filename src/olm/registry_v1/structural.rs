@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::pointer::escaped;
 use crate::olm::manifests::{list, text};
 
 const TYPES: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
@@ -209,11 +210,6 @@ impl Walk {
             }
         }
     }
-}
-
-/// A key as a JSON pointer has it.
-pub(super) fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

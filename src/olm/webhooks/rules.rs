@@ -12,13 +12,10 @@ use super::Definition;
 use crate::olm::Error;
 use crate::olm::csv;
 use crate::olm::manifests::{Manifests, list, name, text};
+use crate::olm::names::{LONGEST_LABEL, LONGEST_SUBDOMAIN, is_dns_1035_label, is_dns_subdomain};
 
 /// Groups of OLM and OLM v1: a webhook that fails could keep them from mending it.
 const OF_OLM: [&str; 2] = ["operators.coreos.com", "olm.operatorframework.io"];
-
-/// What OLM puts the name of an admission webhook into is a label.
-const LONGEST_LABEL: usize = 63;
-const LONGEST_NAME: usize = 253;
 
 /// The first breach.
 pub(super) fn check(definitions: &[Definition], manifests: &Manifests, base: &Value) -> Result<(), Error> {
@@ -65,13 +62,12 @@ pub(super) fn all(definitions: &[Definition], manifests: &Manifests, base: &Valu
 fn check_name(definition: &Definition) -> Result<(), Error> {
     let name = definition.text("generateName");
     let (parts, longest) = if definition.is_conversion() {
-        (1, LONGEST_NAME)
+        (1, LONGEST_SUBDOMAIN)
     } else {
+        // What OLM puts it into is a label
         (3, LONGEST_LABEL)
     };
-    let is_fit = name.len() <= longest
-        && name.split('.').count() >= parts
-        && name.split('.').all(|part| is_label(part, char::is_alphanumeric));
+    let is_fit = name.len() <= longest && name.split('.').count() >= parts && is_dns_subdomain(name);
     if is_fit {
         return Ok(());
     }
@@ -79,11 +75,6 @@ fn check_name(definition: &Definition) -> Result<(), Error> {
         "it must be lower-case letters, digits and dashes, in at least {parts} parts with dots between, and at most {longest} characters"
     );
     Err(definition.error("generateName", accepted))
-}
-
-fn is_label(text: &str, may_begin: impl Fn(char) -> bool) -> bool {
-    let is_known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    text.starts_with(may_begin) && !text.ends_with('-') && text.chars().all(is_known)
 }
 
 fn check_versions(definition: &Definition) -> Result<(), Error> {
@@ -150,7 +141,7 @@ fn check_deployment(definition: &Definition, manifests: &Manifests) -> Result<()
         return Err(definition.error("deploymentName", "it must name a Deployment of the manifests"));
     };
     let service = service_of(definition);
-    if service.len() > LONGEST_LABEL || !is_label(&service, char::is_alphabetic) {
+    if !is_dns_1035_label(&service) {
         let accepted = format!(
             "OLM makes the Service {service} for it, so it must begin with a letter, have no dot, and at most {} characters",
             LONGEST_LABEL - "-service".len()
