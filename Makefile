@@ -27,6 +27,10 @@ CLUSTER        ?= local
 export ROADSTEAD_CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/roadstead
 export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(ROADSTEAD_CACHE)/target/$(notdir $(CURDIR))-$(firstword $(shell printf %s '$(CURDIR)' | cksum)))
 export CLUSTER REGISTRY CONTAINER_TOOL
+# What serves the next build takes 9 GB, and there is none
+ifdef CI
+export CARGO_INCREMENTAL := 0
+endif
 
 ROADSTEAD := cargo run --quiet --
 # Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, or PostgreSQL), the upstream tools, the local cluster (e2e), or nothing
@@ -50,7 +54,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z -]*:.*## / {sub(/:.*/, "", $$1); printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Develop
-.PHONY: check test test-api soak bench-catalog mutants deny fmt manifests generate build build-static run
+.PHONY: check test test-api soak bench-catalog mutants deny fmt manifests generate build build-static run tidy
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	$(call require,cargo,install Rust 1.95 or newer)
 	$(call require,cc,apt-get install gcc)
@@ -89,6 +93,8 @@ build: ## Build the binary for this machine, and print where it is
 	@echo $(CARGO_TARGET_DIR)/debug/roadstead
 build-static: ## Build the static binary that the image holds, as dist/roadstead
 	@hack/build-static
+tidy: ## Remove what was compiled of this project, up to 25 GB over time; its dependencies stay
+	cargo clean --quiet --package roadstead --package roadstead-greeter
 run: install ## Run the operator here, against the current kubeconfig's cluster; proxies take their agent from IMG=...
 	OPERATOR_IMAGE=$(IMG) $(ROADSTEAD) run --log-format=text --ask-pods=false $(ARGS)
 

@@ -40,6 +40,7 @@ up() {
     return 0
   fi
   [[ ! -e $STATE ]] || down >/dev/null
+  check_disk
   say "Starting cluster '$CLUSTER_NAME'"
   mkdir -m 700 "$STATE" || die "cannot make the state folder $STATE"
   # Whatever goes wrong from here on, nothing is left behind.

@@ -40,6 +40,16 @@ check_namespaces() {
     die "this machine does not permit new namespaces (${why:-unshare failed}); run as root outside of a confined container, or use a cluster of your own through KUBECONFIG"
 }
 
+# What scenarios write comes to lie in the state folder. Where the disk is full, the node takes no pods any more, and every wait ends
+# in vain some minutes later with a taint that nobody looks for.
+NEEDED_GB=6
+check_disk() {
+  local free
+  free=$(df --output=avail --block-size=1G "${STATE%/*}" | tail -n 1)
+  ((free >= NEEDED_GB)) ||
+    die "${STATE%/*} has ${free// /} GB of free disk, and a cluster needs $NEEDED_GB: free some (\"make tidy\" removes what was compiled), or set TMPDIR to a folder on another disk"
+}
+
 check_go() {
   command -v go >/dev/null ||
     die "Go is missing; install Go $(required_go) or newer (https://go.dev/dl) and put it on PATH"
