@@ -265,6 +265,29 @@ async fn a_primary_that_comes_back_on_an_older_volume_gives_way_and_is_copied_an
 }
 
 /// All have this many connections, and no setting waits for anything.
+/// Of what it had written nobody can tell whether it is there. Another one has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_whose_log_cannot_be_read_gives_way() {
+    let database = Arc::new(Database::serving("blind", 200, 2, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let killed = Instant::now();
+    database.kill(primary, false).await;
+    database.instances[primary].cannot_read_its_log();
+    database.start(primary);
+    let next = database.another_primary(primary).await;
+    let pause = writers.resume(&database, killed).await;
+    figure("unreadable_log", pause);
+    database.whole().await;
+    assert_eq!(database.primary().await, Some(next));
+    assert!(
+        database.has_logged("cannot tell whether the log goes up to"),
+        "{}",
+        database.logs()
+    );
+    writers.finish(&database).await;
+}
+
 async fn has_connections(database: &Database, connections: &str) {
     database
         .until(

@@ -1,8 +1,9 @@
 //! One instance of a database as processes on loopback, and its way to the API server, which can be cut.
 
+use std::fs::Permissions;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Mutex;
@@ -16,6 +17,9 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// PostgreSQL's programs, as Debian has them.
+const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 
 /// An instance. It ends with all its processes when it is dropped.
 pub struct Instance {
@@ -115,6 +119,28 @@ impl Instance {
         assert!(made.success());
         std::fs::rename(&pipe, &path).unwrap();
         Hung { path, settings }
+    }
+
+    /// Where its programs of PostgreSQL are.
+    pub(super) fn programs(&self) -> PathBuf {
+        let own = self.folder.join("programs");
+        if own.exists() { own } else { PROGRAMS.into() }
+    }
+
+    /// From its next start on nobody can tell how far its log goes: the disk has faults.
+    pub fn cannot_read_its_log(&self) {
+        let own = self.folder.join("programs");
+        std::fs::create_dir(&own).unwrap();
+        for program in std::fs::read_dir(PROGRAMS).unwrap() {
+            let program = program.unwrap();
+            symlink(program.path(), own.join(program.file_name())).unwrap();
+        }
+        let waldump = own.join("pg_waldump");
+        std::fs::remove_file(&waldump).unwrap();
+        let fails =
+            "#!/bin/sh\necho 'pg_waldump: error: could not read file: Input/output error' >&2\nexit 1\n";
+        std::fs::write(&waldump, fails).unwrap();
+        std::fs::set_permissions(&waldump, Permissions::from_mode(0o755)).unwrap();
     }
 
     /// The volume is lost.

@@ -227,12 +227,8 @@ impl Database {
             "--control-port",
             &control_port.to_string(),
         ]);
-        command.args([
-            "--address",
-            &instance.address.to_string(),
-            "--bin",
-            "/usr/lib/postgresql/15/bin",
-        ]);
+        command.args(["--address", &instance.address.to_string()]);
+        command.arg("--bin").arg(instance.programs());
         if let Some(user) = user() {
             command.args(["--user", &user.to_string()]);
         }

@@ -17,6 +17,9 @@ const TOLD: usize = 10;
 /// How long what a program has printed may still be read after its end: another process may keep the pipe open.
 const REST: Duration = Duration::from_secs(1);
 
+/// How what is told of a program begins that the dynamic linker could not load.
+const NOT_LOADED: &str = "exit status: 127:";
+
 /// Why a program was of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
@@ -57,6 +60,17 @@ pub enum ProgramError {
     /// What comes before or after it could not be read or written.
     #[error(transparent)]
     Files(#[from] io::Error),
+}
+
+impl ProgramError {
+    /// Whether the image does not have the program, or not what it is linked to: no other attempt ends otherwise.
+    pub fn is_of_the_image(&self) -> bool {
+        match self {
+            Self::Run { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Failed { said, .. } => said.starts_with(NOT_LOADED),
+            _ => false,
+        }
+    }
 }
 
 /// Ends a whole process group, unless it is called off. A process group keeps its number as long as one of its processes is there.
@@ -184,6 +198,22 @@ mod tests {
             !error.contains("line 1\n") && !error.contains("progress"),
             "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn what_the_image_lacks_is_told_from_what_fails() {
+        let run = |command| run("x", command, Duration::from_secs(5));
+        let missing = run(Command::new("/no/such/program")).await.unwrap_err();
+        assert!(missing.is_of_the_image(), "{missing}");
+        let library = run(shell("echo 'error while loading shared libraries' >&2; exit 127")).await;
+        assert!(library.unwrap_err().is_of_the_image());
+        let failed = run(shell(
+            "echo 'could not read file: Input/output error' >&2; exit 1",
+        ))
+        .await;
+        assert!(!failed.unwrap_err().is_of_the_image());
+        let killed = run(shell("kill -9 $$")).await;
+        assert!(!killed.unwrap_err().is_of_the_image());
     }
 
     #[tokio::test]

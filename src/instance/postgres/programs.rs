@@ -23,9 +23,8 @@ const INITDB: Duration = Duration::from_secs(5 * 60);
 const BASE_BACKUP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long it may take to recover, to look through the log since two instances parted, and to copy what differs.
 const REWIND: Duration = Duration::from_secs(2 * 60 * 60);
-
-/// How long it may take to look through the log up to its end.
-const WALDUMP: Duration = Duration::from_secs(30);
+/// How long it may take to look through two files of the log. Whoever leads gives up sooner.
+const WALDUMP: Duration = Duration::from_secs(5 * 60);
 
 /// The file with which PostgreSQL starts as a replica.
 const STANDBY: &str = "standby.signal";

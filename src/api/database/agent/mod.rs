@@ -311,8 +311,10 @@ pub struct Report {
     pub system_identifier: Option<String>,
     /// Whether its data is that of a primary, not of a replica.
     pub led: bool,
-    /// Whether that lacks something which it once had.
-    pub lacks: bool,
+    /// Up to where, on which timeline, the log of that does not go, although it once did.
+    pub lacks: Option<(u32, Lsn)>,
+    /// Whether PostgreSQL has ended by itself again and again before it came to work.
+    pub failing: bool,
     /// The timeline that it is on, also while PostgreSQL is stopped.
     pub timeline: Option<u32>,
     /// The timeline of its last checkpoint: nobody is rewound to it before that is the one that it is on.

@@ -1,30 +1,22 @@
 //! Who takes the Lease when it is free: the instances find out among themselves.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::follower::{anew, foreign, is_ours};
+use super::follower::{foreign, is_ours};
 use super::holder::first_quorum;
-use super::{
-    Command, Data, Protocol, Running, Seen, Server, Situation, Stored, Write, is_fresh, is_predecessor,
-};
-use crate::api::database::agent::{Contents, Lsn, Record, Report, Role};
+use super::{Command, Data, Protocol, Running, Seen, Server, Situation, Write, is_fresh, is_predecessor};
+use crate::api::database::agent::{Lsn, Record, Role};
 
 /// For so long nobody but the one that was named takes the Lease.
 pub(super) const HANDOVER: Duration = Duration::from_secs(10);
 /// Somebody who is as far and comes first by name has so long before the next one tries.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
-/// For so long instances that do not answer are waited for before the very first data is made.
-const GATHERING: Duration = Duration::from_secs(30);
-
 /// One that has more and does not hear from the API server has received nothing for so long before what it has is all there is.
 const AT_REST: Duration = Duration::from_secs(3);
 
 /// How far an instance's data goes: by these an instance is better than another.
-type Reach = (u32, Lsn);
-/// The same where nobody says who the last primary was: whoever was one goes before those who followed on the same timeline.
-type Claim<'a> = (u32, bool, Lsn, Reverse<&'a str>);
+pub(super) type Reach = (u32, Lsn);
 
 impl Protocol {
     /// Nobody holds the Lease.
@@ -33,6 +25,7 @@ impl Protocol {
             return Command::Wait("the Lease to be written".to_owned());
         }
         if situation.work.is_some() {
+            self.give_up_proving(situation);
             return Command::Wait("what is under way".to_owned());
         }
         match &seen.record {
@@ -41,150 +34,8 @@ impl Protocol {
         }
     }
 
-    fn claim(&mut self, situation: &Situation<'_>, record: Record) -> Command {
+    pub(super) fn claim(&mut self, situation: &Situation<'_>, record: Record) -> Command {
         self.write(Write::Claim, record, situation)
-    }
-
-    /// Nobody ever held it. The first data is made by the first instance, if nobody has any; if somebody has, its volume outlived an earlier Database of this name.
-    fn begin(&mut self, seen: &Seen, situation: &Situation<'_>) -> Command {
-        let answers: BTreeMap<&str, &Report> = situation
-            .peers
-            .iter()
-            .filter(|(_, peer)| is_fresh(peer, situation.now))
-            .map(|(name, peer)| (name.as_str(), &peer.report))
-            .collect();
-        if let Some((name, _)) = answers.iter().find(|(_, report)| report.role == Role::Primary) {
-            return Command::Wait(format!("the primary {name} to take the Lease"));
-        }
-        // Where there is known to be data, whoever has it may be among those that do not answer; and what is on a volume of before the Database only it can say.
-        let settings = situation.settings;
-        let gathers = situation.now.saturating_sub(seen.since) < GATHERING;
-        let counts =
-            |name: &str| gathers || settings.system_identifier.is_some() || settings.retained.contains(name);
-        let says = |name: &str| {
-            let report = answers.get(name);
-            report.is_some_and(|report| report.contents != Contents::Unknown || report.timeline.is_some())
-        };
-        let others = settings.others(situation.me);
-        let silent: Vec<&str> = others.filter(|name| counts(name) && !says(name)).collect();
-        if !silent.is_empty() {
-            return Command::Wait(format!("{} to say whether there is data", silent.join(", ")));
-        }
-        let mut unsure = answers.iter().filter(|(name, report)| {
-            report.timeline.is_some() && !report.led && report.received.is_none() && counts(name)
-        });
-        if let Some((name, _)) = unsure.next()
-            && (gathers || self.bereft.is_some() || matches!(situation.server, Server::Running(_)))
-        {
-            return Command::Wait(format!("{name} to say how far it is"));
-        }
-        // What is another database's counts for nothing.
-        let is_ours = |report: &Report| {
-            let ours = settings.system_identifier.as_ref();
-            ours.is_none() || report.system_identifier.as_ref() == ours
-        };
-        let theirs = answers
-            .iter()
-            .filter(|(_, report)| is_ours(report))
-            .filter_map(|(name, report)| {
-                let end = report.end.or(report.received).unwrap_or_default();
-                Some((report.timeline?, report.led && !report.lacks, end, Reverse(*name)))
-            });
-        match situation.data {
-            Data::Unreadable(why) => Command::Fail(why.clone()),
-            Data::Present(stored) => self.begin_with(stored, theirs.collect(), situation),
-            Data::Empty | Data::Broken(_) => {
-                if let Some((.., Reverse(name))) = theirs.max() {
-                    return Command::Wait(format!("{name}, which has data, to take the Lease"));
-                }
-                self.begin_anew(&answers, situation)
-            }
-        }
-    }
-
-    fn begin_anew(&mut self, answers: &BTreeMap<&str, &Report>, situation: &Situation<'_>) -> Command {
-        if let Some(known) = &situation.settings.system_identifier {
-            return Command::Fail(format!(
-                "this database has data, with the system identifier {known}, and no volume that answers holds it; put the volumes back, or delete the Database and make it anew"
-            ));
-        }
-        // It was somebody's data. That nothing can be made of it is no reason to put other data in its place.
-        if let Data::Broken(why) = situation.data
-            && situation.settings.retained.contains(situation.me)
-        {
-            return Command::Fail(format!(
-                "the volume was there before this Database, and what is on it is of no use ({why}), nor has any other instance data; put data back, or, if it may go: {}",
-                anew(situation.me)
-            ));
-        }
-        let retained = &situation.settings.retained;
-        let mut broken = answers
-            .iter()
-            .filter(|(name, report)| retained.contains(**name) && report.contents == Contents::Broken);
-        if let Some((name, _)) = broken.next() {
-            return Command::Wait(format!(
-                "somebody to decide about the volume of {name}: it was there before this Database, and what is on it is of no use"
-            ));
-        }
-        let first = situation
-            .settings
-            .members
-            .first()
-            .map(|member| member.name.as_str());
-        if first != Some(situation.me) {
-            return Command::Wait(format!("{} to make the first data", first.unwrap_or_default()));
-        }
-        self.claim(situation, first_record(1, None, &[], situation))
-    }
-
-    /// There is data of an earlier Database, or of one whose Lease was deleted. Whoever was its primary goes on; and where that cannot be seen, whoever has
-    /// the most of the latest timeline.
-    fn begin_with(&mut self, stored: &Stored, theirs: Vec<Claim<'_>>, situation: &Situation<'_>) -> Command {
-        if let Some(known) = &situation.settings.system_identifier
-            && *known != stored.system_identifier
-        {
-            let record = Record {
-                system_identifier: Some(known.clone()),
-                ..Record::default()
-            };
-            return Command::Fail(foreign(stored, &record, situation.me));
-        }
-        // What is on the volume was looked at before PostgreSQL was started, and tells of a replica only how far it goes at least.
-        let (timeline, led, end) = match situation.server {
-            Server::Running(running) if !running.replaying => {
-                (running.timeline, running.primary, running.received)
-            }
-            Server::Stopped if stored.standby => return Command::Follow(None),
-            Server::Stopped => {
-                if let Some((timeline, end)) = self.doubted_by(&theirs, stored) {
-                    return Command::Prove(timeline, end);
-                }
-                (stored.timeline, self.bereft.is_none(), stored.end)
-            }
-            _ => return Command::Wait("PostgreSQL to say how far it is".to_owned()),
-        };
-        let mine = (timeline, led, end, Reverse(situation.me));
-        if let Some((.., Reverse(name))) = theirs.iter().max().filter(|theirs| **theirs > mine) {
-            return Command::Wait(format!("{name}, whose data goes further, to take the Lease"));
-        }
-        // Nobody has more.
-        self.bereft = None;
-        let present: Vec<&str> = theirs.iter().map(|(.., Reverse(name))| *name).collect();
-        let identifier = Some(stored.system_identifier.clone());
-        let record = first_record(timeline + u32::from(!led), identifier, &present, situation);
-        self.claim(situation, record)
-    }
-
-    /// How far a replica is on the timeline of this data of a stopped primary, if that is further than is known of it.
-    fn doubted_by(&self, theirs: &[Claim<'_>], stored: &Stored) -> Option<(u32, Lsn)> {
-        let replicas = theirs
-            .iter()
-            .filter(|(timeline, led, ..)| *timeline == stored.timeline && !led);
-        let furthest = replicas.map(|(timeline, _, end, _)| (*timeline, *end)).max()?;
-        let known = self.proved.max(Some((stored.timeline, stored.end)));
-        // It may have that, though it lacks more.
-        let is_open = self.bereft.is_none_or(|lacks| furthest < lacks);
-        (known < Some(furthest) && is_open).then_some(furthest)
     }
 
     /// Somebody held it, and does not any more.
@@ -393,25 +244,6 @@ fn is_cut_off(name: &str, situation: &Situation<'_>) -> bool {
 /// Whether nobody knows of any data of this database, so that it may be made.
 pub(super) fn is_new(record: &Record, situation: &Situation<'_>) -> bool {
     record.system_identifier.is_none() && situation.settings.system_identifier.is_none()
-}
-
-/// What the Lease says once the first primary has it. `present` are the replicas that are there.
-fn first_record(
-    timeline: u32,
-    system_identifier: Option<String>,
-    present: &[&str],
-    situation: &Situation<'_>,
-) -> Record {
-    let quorum = first_quorum(present, situation);
-    Record {
-        primary: situation.me.to_owned(),
-        system_identifier,
-        timeline,
-        members: [situation.me.to_owned()].into(),
-        asynchronous: quorum.is_none(),
-        quorums: quorum.into_iter().collect(),
-        ..Record::default()
-    }
 }
 
 /// What the Lease says from now on: this instance takes over from another, and only these `others` could have done so.

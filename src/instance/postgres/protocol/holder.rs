@@ -16,8 +16,9 @@ pub const HUNG: Duration = Duration::from_secs(10);
 const SPEECHLESS: Duration = Duration::from_secs(60);
 /// What is stopped in order, or cannot be killed since its disk hangs, has so much longer.
 const STOP: Duration = Duration::from_secs(20);
-/// What comes before a start takes less: the log is looked through, and files are removed.
-const BEGINNING: Duration = Duration::from_secs(40);
+/// What comes before a start, for which the log is looked through and files are removed, takes less than this: with the time until the Lease has run out, a disk
+/// that hangs is to cost less than 30 s. One that is only slow is left more time after each attempt in vain.
+const BEGINNING: Duration = Duration::from_secs(20);
 /// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.
 const RESTART: Duration = Duration::from_secs(15);
 /// Who has heard from the API server within so many milliseconds can take the Lease.
@@ -25,7 +26,7 @@ const REACHES_MS: u64 = 5000;
 /// A promotion replays what is left, and writes a file. One that does neither for so long does not end.
 const PROMOTION: Duration = Duration::from_secs(30);
 /// A primary that ended so often before it ran will not start the next time either.
-const STARTS: u32 = 3;
+pub(super) const STARTS: u32 = 3;
 /// Before a primary is started, the others are given so long to say how far they are.
 const HEARING: Duration = Duration::from_secs(1);
 /// Recovery is left more time after each attempt in vain, up to so many times as much.
@@ -124,7 +125,7 @@ impl Protocol {
                     return Command::Wait(format!("{silent} to say how far it is"));
                 }
                 match self.doubt(&record, stored, situation) {
-                    Some((timeline, end)) => Command::Prove(timeline, end),
+                    Some((timeline, end)) => self.prove(timeline, end),
                     None => Command::Lead(begins_with(&record, situation)),
                 }
             }
@@ -172,13 +173,39 @@ impl Protocol {
     }
 
     fn wait_for_recovery(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
-        let patience = RESTART * MOST_PATIENCE.min(1 << self.retreats.min(31));
+        let patience = RESTART * self.patience();
         let long = self.lasted(Passing::Starting, situation.now) > patience;
         if long && someone_could_lead(record, situation) {
             self.let_others(situation);
             return Command::Stop(How::Immediate);
         }
         Command::Wait("PostgreSQL to recover".to_owned())
+    }
+
+    /// So many times as long as at first something is waited for that was given up before.
+    fn patience(&self) -> u32 {
+        MOST_PATIENCE.min(1 << self.retreats.min(31))
+    }
+
+    /// Finds out whether the log goes up to there.
+    pub(super) fn prove(&mut self, timeline: u32, end: Lsn) -> Command {
+        self.proving = Some((timeline, end));
+        Command::Prove(timeline, end)
+    }
+
+    /// Where nobody holds the Lease, others wait for what this instance finds out. A disk that hangs tells nothing.
+    pub(super) fn give_up_proving(&mut self, situation: &Situation<'_>) {
+        if self.has_begun_for_long(situation)
+            && let Some((timeline, end)) = self.proving
+        {
+            self.proved(timeline, end, false);
+        }
+    }
+
+    /// Whether what comes before a start takes too long: it waits for the disk.
+    fn has_begun_for_long(&self, situation: &Situation<'_>) -> bool {
+        let begun = self.busy.filter(|_| matches!(situation.server, Server::Stopped));
+        begun.is_some_and(|begun| situation.now.saturating_sub(begun) > BEGINNING * self.patience())
     }
 
     fn lead(&mut self, record: &Record, running: &Running, situation: &Situation<'_>) -> Command {
@@ -272,9 +299,7 @@ impl Protocol {
             self.let_others(situation);
             return true;
         }
-        // What comes before a start waits for the disk.
-        let begun = self.busy.filter(|_| matches!(situation.server, Server::Stopped));
-        if begun.is_some_and(|begun| now.saturating_sub(begun) > BEGINNING) {
+        if self.has_begun_for_long(situation) {
             self.let_others(situation);
             return true;
         }

@@ -17,6 +17,7 @@
 //! [`Situation`], or is told ([`Protocol::renewed`] and others). Writing the Lease, and work that takes long, go on beside the steps: a holder whose
 //! time is up ends its PostgreSQL whatever else is under way.
 
+mod beginning;
 mod candidate;
 mod command;
 mod ending;
@@ -134,6 +135,8 @@ pub struct Protocol {
     failed: u32,
     /// Up to where, on which timeline, its log is known to go.
     proved: Option<(u32, Lsn)>,
+    /// Up to where that is being found out.
+    proving: Option<(u32, Lsn)>,
     /// Its log does not go as far as the Lease says that it did: the volume is an older one, or lost what was written to it.
     /// What it was found to lack.
     bereft: Option<(u32, Lsn)>,
@@ -231,11 +234,23 @@ impl Protocol {
     pub fn proved(&mut self, timeline: u32, end: Lsn, goes: bool) {
         self.bereft = (!goes).then_some((timeline, end));
         self.proved = goes.then_some((timeline, end));
+        self.proving = None;
     }
 
-    /// Whether its data is that of a primary which lacks something.
-    pub fn is_bereft(&self) -> bool {
-        self.bereft.is_some()
+    /// That could not be found out. It is tried again, and after some times others are let lead.
+    pub fn unproved(&mut self) {
+        self.failed = self.failed.saturating_add(1);
+        self.proving = None;
+    }
+
+    /// Up to where, on which timeline, the log of its data does not go, although it once did.
+    pub fn lacks(&self) -> Option<(u32, Lsn)> {
+        self.bereft
+    }
+
+    /// Whether PostgreSQL has ended by itself again and again before it came to work.
+    pub fn is_failing(&self) -> bool {
+        self.failed >= holder::STARTS
     }
 
     /// Whether the primary can be connected to, as [`Command::Reach`] asks. Where it cannot, nothing can be mended, and the replica is of more use as it is.

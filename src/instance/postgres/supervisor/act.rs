@@ -88,7 +88,13 @@ impl Supervisor {
             Done::Rested => {}
             Done::Looked(data) => self.inspected(data),
             Done::Cleaned(outcome) => self.cleaned(outcome),
-            Done::Proved(timeline, end, goes) => self.protocol.proved(timeline, end, goes),
+            Done::Proved(timeline, end, Ok(goes)) => self.protocol.proved(timeline, end, goes),
+            Done::Proved(_, end, Err(error)) => {
+                tracing::warn!(%error, "cannot tell whether the log goes up to {end}");
+                self.process.ending = error.to_string();
+                self.protocol.unproved();
+                self.pause();
+            }
             Done::Stopped(data) => {
                 self.process.killing = false;
                 if let Some((words, answered)) = self.process.last.take() {

@@ -55,6 +55,7 @@ use super::options::Options;
 use super::peers::Peers;
 use super::pods::PodClient;
 use super::postmaster::Postmaster;
+use super::program::ProgramError;
 use super::programs::Programs;
 use super::protocol::{Command, Data, Protocol, Work, Write};
 use super::server::{self, Request, Shown};
@@ -257,7 +258,7 @@ enum Done {
     /// What might be in the way of a start was taken away.
     Cleaned(Result<(), WorkError>),
     /// Whether the log goes up to there on that timeline.
-    Proved(u32, Lsn, bool),
+    Proved(u32, Lsn, Result<bool, ProgramError>),
     /// PostgreSQL has ended, whatever it was; and what is on the volume then.
     Stopped(Result<Data, WorkError>),
     /// What a stop in order begins with.

@@ -75,7 +75,7 @@ impl Supervisor {
         self.work = Some((work, future.boxed()));
     }
 
-    /// Finds out whether the log goes up to there. Where nobody can tell, it is taken for what it is: the program may be missing in the image.
+    /// Finds out whether the log goes up to there. Where the image has no program that could tell, it is taken for what it is.
     pub(super) fn prove(&mut self, timeline: u32, end: Lsn) {
         let Data::Present(stored) = &self.data else {
             return;
@@ -84,11 +84,13 @@ impl Supervisor {
         let files = (checkpoint, stored.segment);
         let tools = self.tools.clone();
         let prove = async move {
-            let goes = tools.log_goes_to((timeline, end), files).await;
-            let goes = goes.unwrap_or_else(|error| {
-                tracing::warn!(%error, "cannot tell how far the log goes, which should go up to {end}");
-                true
-            });
+            let goes = match tools.log_goes_to((timeline, end), files).await {
+                Err(error) if error.is_of_the_image() => {
+                    tracing::warn!(%error, "the image has nothing to tell how far the log goes, which should go up to {end}");
+                    Ok(true)
+                }
+                goes => goes,
+            };
             Done::Proved(timeline, end, goes)
         };
         self.work = Some((Work::Other, prove.boxed()));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use rstest::rstest;
 
-use super::super::{Command, Data, Moment, Peer, Protocol, Running, Seen, Server, Stored, Write};
+use super::super::{
+    Command, Data, Moment, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
+};
 use super::{secs, situation};
 use crate::api::database::agent::{Contents, Lsn, Member, Record, Report, Settings};
 
@@ -15,6 +17,7 @@ struct First {
     server: Server,
     peers: BTreeMap<String, Peer>,
     now: Moment,
+    work: Option<Work>,
 }
 
 impl First {
@@ -35,6 +38,7 @@ impl First {
             server: Server::Stopped,
             peers: BTreeMap::new(),
             now: secs(300),
+            work: None,
         }
     }
 
@@ -57,13 +61,31 @@ impl First {
     }
 
     fn step(&self) -> Command {
+        self.next(&mut Protocol::new(&self.settings))
+    }
+
+    fn next(&self, protocol: &mut Protocol) -> Command {
         let seen = Seen {
             since: secs(1),
             ..Seen::default()
         };
-        let mut protocol = Protocol::new(&self.settings);
         let own = (&self.data, &self.server);
-        protocol.step(&situation(self.now, &self.settings, &seen, own, &self.peers))
+        protocol.step(&Situation {
+            work: self.work,
+            ..situation(self.now, &self.settings, &seen, own, &self.peers)
+        })
+    }
+
+    /// It is a replica that runs, and has received so much.
+    fn replicates(&mut self, received: u64) {
+        self.data = primary_data();
+        self.server = Server::Running(Running {
+            system_identifier: "1".to_owned(),
+            timeline: 1,
+            received: Lsn(received),
+            replayed: Lsn(received),
+            ..Running::default()
+        });
     }
 }
 
@@ -102,20 +124,8 @@ fn nobody_begins_before_each_volume_of_before_the_database_was_looked_at(#[case]
 #[test]
 fn a_replica_that_has_not_read_all_of_its_log_yet_is_waited_for_where_it_may_have_the_most() {
     let mut first = First::of_retained(&["a-0", "a-1"]);
-    first.data = primary_data();
-    first.server = Server::Running(Running {
-        system_identifier: "1".to_owned(),
-        timeline: 1,
-        received: Lsn(7),
-        replayed: Lsn(7),
-        ..Running::default()
-    });
-    let replays = Report {
-        contents: Contents::Data,
-        timeline: Some(1),
-        end: Some(Lsn(5)),
-        ..Report::default()
-    };
+    first.replicates(7);
+    let replays = of_replica();
     first.hears("a-1", replays.clone());
     let command = first.step();
     assert!(waits_for(&command, "a-1 to say how far"), "{command:?}");
@@ -128,6 +138,112 @@ fn a_replica_that_has_not_read_all_of_its_log_yet_is_waited_for_where_it_may_hav
     );
     let command = first.step();
     assert!(claims(&command), "{command:?}");
+}
+
+/// Or each of two would wait until the other one has said how far it is.
+#[test]
+fn a_replica_that_does_not_run_is_started_whatever_others_have() {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.data = Data::Present(Stored {
+        system_identifier: "1".to_owned(),
+        timeline: 1,
+        standby: true,
+        ..Stored::default()
+    });
+    first.hears("a-1", of_replica());
+    assert_eq!(first.step(), Command::Follow(None));
+}
+
+/// Of a primary's data nothing tells that it is as it was: it may be of a snapshot.
+#[test]
+fn a_primarys_data_waits_for_a_replica_that_replays_and_not_for_one_that_never_starts() {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.data = primary_data();
+    first.hears("a-1", of_replica());
+    let command = first.step();
+    let way_out = "kubectl delete --wait=false pvc data-a-1";
+    assert!(
+        waits_for(&command, "a-1 to say how far") && waits_for(&command, way_out),
+        "{command:?}"
+    );
+    let failing = Report {
+        failing: true,
+        end: Some(Lsn(0)),
+        ..of_replica()
+    };
+    first.hears("a-1", failing.clone());
+    assert!(claims(&first.step()));
+    // One that lacks something itself has nothing better to offer.
+    let mut bereft = Protocol::new(&first.settings);
+    bereft.proved(1, Lsn(9), false);
+    let command = first.next(&mut bereft);
+    assert!(waits_for(&command, "a-1 to say how far"), "{command:?}");
+}
+
+#[test]
+fn the_data_of_another_database_is_not_waited_for() {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.settings.system_identifier = Some("1".to_owned());
+    first.data = primary_data();
+    first.hears("a-1", of_replica());
+    first.holds("a-2", Contents::Nothing);
+    assert!(waits_for(&first.step(), "a-1 to say how far"));
+    let foreign = Report {
+        system_identifier: Some("2".to_owned()),
+        ..of_replica()
+    };
+    first.hears("a-1", foreign);
+    assert!(claims(&first.step()));
+}
+
+/// A primary's data of which only the last checkpoint is known, and that it does not go as far as it once did, may go further than a replica.
+#[rstest]
+#[case::it_may_have_more(8, false)]
+#[case::what_the_replica_has_it_lacks(9, true)]
+fn a_replica_waits_for_an_older_volume_that_may_have_more(#[case] received: u64, #[case] leads: bool) {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.replicates(received);
+    let lacks = Report {
+        led: true,
+        lacks: Some((1, Lsn(9))),
+        ..of_replica()
+    };
+    first.hears("a-1", lacks);
+    let command = first.step();
+    assert_eq!(claims(&command), leads, "{command:?}");
+    assert_eq!(waits_for(&command, "a-1 to say how far"), !leads, "{command:?}");
+}
+
+/// Others wait for it to find that out.
+#[test]
+fn what_cannot_be_found_out_of_a_log_is_taken_for_lacking() {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.data = primary_data();
+    let replica = Report {
+        received: Some(Lsn(9)),
+        end: Some(Lsn(9)),
+        ..of_replica()
+    };
+    first.hears("a-1", replica.clone());
+    let mut fails = Protocol::new(&first.settings);
+    for _ in 0..3 {
+        assert_eq!(first.next(&mut fails), Command::Prove(1, Lsn(9)));
+        fails.unproved();
+    }
+    let command = first.next(&mut fails);
+    assert!(waits_for(&command, "a-1, whose data goes further"), "{command:?}");
+    assert_eq!(fails.lacks(), Some((1, Lsn(9))));
+
+    let mut hangs = Protocol::new(&first.settings);
+    assert_eq!(first.next(&mut hangs), Command::Prove(1, Lsn(9)));
+    first.work = Some(Work::Other);
+    first.next(&mut hangs);
+    first.now += secs(20);
+    first.next(&mut hangs);
+    assert_eq!(hangs.lacks(), None);
+    first.now += secs(1);
+    first.next(&mut hangs);
+    assert_eq!(hangs.lacks(), Some((1, Lsn(9))));
 }
 
 #[test]
@@ -149,6 +265,17 @@ fn data_that_was_somebodys_is_replaced_only_once_a_person_has_given_it_up() {
     let mut first = First::of_retained(&[]);
     first.data = Data::Broken("unfinished: initdb".to_owned());
     assert!(claims(&first.step()));
+}
+
+/// Of one that has not applied yet all that it has.
+fn of_replica() -> Report {
+    Report {
+        contents: Contents::Data,
+        system_identifier: Some("1".to_owned()),
+        timeline: Some(1),
+        end: Some(Lsn(5)),
+        ..Report::default()
+    }
 }
 
 fn primary_data() -> Data {

@@ -125,6 +125,7 @@ fn storm_with(
             12 => world.restart(victim),
             13 => world.excuse(someone),
             14 => world.slow_down(other),
+            15 if world.chance.below(2) == 0 => world.blind(victim),
             // A second loss would be one too many, before the first is made good and the Lease says so.
             9 if synchronous == Synchronous::Required => {
                 let (primary, older) = (world.primary(), world.instances[victim].volume.clone());
@@ -265,6 +266,41 @@ fn a_primary_whose_volume_is_that_of_a_replica_loses_the_lease_and_nothing_else(
     }
 }
 
+/// Whether its log goes as far as it did nobody can tell: the disk has faults.
+#[rstest]
+#[case(2)]
+#[case(3)]
+fn a_primary_whose_log_cannot_be_read_lets_another_lead(#[case] instances: usize) {
+    for seed in 0..20 {
+        let mut world = World::new(seed, instances, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let primary = world.primary().unwrap();
+        let older = world.instances[primary].volume.clone();
+        world.blind(primary);
+        goes_back_and_is_succeeded(&mut world, primary, older, seed);
+    }
+}
+
+#[test]
+fn a_primary_whose_log_could_not_be_read_goes_on_once_it_can_be() {
+    for seed in 0..8 {
+        let mut world = World::new(seed, 2, Synchronous::Required);
+        whole(&mut world, secs(60));
+        world.run(secs(5));
+        let primary = world.primary().unwrap();
+        world.api_cut = [1 - primary].into();
+        world.blind(primary);
+        world.kill_postgres(primary);
+        world.run(secs(60));
+        assert_eq!(world.primary(), None, "seed {seed}\n{}", world.told());
+        world.blind(primary);
+        until(&mut world, secs(60), "led", |world| {
+            world.primary() == Some(primary)
+        });
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
 /// That is the only data that is left, and a person says so.
 #[test]
 fn an_older_volume_is_served_once_nobody_else_has_more_and_the_lease_is_deleted() {
@@ -302,6 +338,32 @@ fn whoever_has_more_than_an_older_volume_leads_once_the_lease_is_deleted() {
         whole(&mut world, secs(90));
         assert_eq!(world.primary(), Some(other), "seed {seed}\n{}", world.told());
         assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
+/// Its last checkpoint alone, which is older than what a replica has, says nothing of how far its log goes.
+#[test]
+fn an_older_volume_that_has_more_than_a_replica_is_served_once_the_lease_is_deleted() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, Synchronous::Required);
+        whole(&mut world, secs(60));
+        let primary = world.primary().unwrap();
+        let (lost, slow) = ((primary + 1) % 3, (primary + 2) % 3);
+        world.slow_down(slow);
+        world.run(secs(10));
+        let older = world.instances[primary].volume.clone();
+        let kept = older.log.len();
+        world.run(secs(1));
+        world.wipe(lost);
+        world.roll_back(primary, older);
+        world.run(secs(30));
+        assert_eq!(world.primary(), None, "seed {seed}\n{}", world.told());
+        assert!(world.instances[slow].volume.log.len() < kept, "seed {seed}");
+        world.forget_the_lease();
+        world.speed_up();
+        whole(&mut world, secs(90));
+        assert_eq!(world.primary(), Some(primary), "seed {seed}\n{}", world.told());
+        assert!(world.instances[slow].volume.log.len() >= kept, "seed {seed}");
     }
 }
 

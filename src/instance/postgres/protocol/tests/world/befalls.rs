@@ -117,10 +117,18 @@ impl World {
         self.say(told);
     }
 
-    /// Nobody is slow any more.
+    /// Nobody can tell any more how far its log goes, or somebody can again.
+    pub fn blind(&mut self, index: usize) {
+        let instance = &mut self.instances[index];
+        instance.blind = !instance.blind;
+        let told = format!("the log of {} cannot be read: {}", instance.name, instance.blind);
+        self.say(told);
+    }
+
+    /// Nobody is slow any more, nor is there a log that cannot be read.
     pub fn speed_up(&mut self) {
         for instance in &mut self.instances {
-            instance.slow = false;
+            (instance.slow, instance.blind) = (false, false);
         }
     }
 

@@ -33,6 +33,7 @@ impl Instance {
             work: None,
             hung: false,
             slow: false,
+            blind: false,
             frozen: None,
             before: None,
             state: String::new(),
@@ -54,6 +55,7 @@ impl Instance {
             volume,
             frozen: self.frozen,
             slow: self.slow,
+            blind: self.blind,
             ..Self::new(name, uid, &settings)
         };
     }

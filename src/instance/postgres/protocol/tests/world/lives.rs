@@ -162,12 +162,13 @@ impl World {
             role,
             contents: instance.volume.data.contents(),
             api_ms: instance.api.map(|api| (now - api).as_millis() as u64),
+            failing: instance.protocol.is_failing(),
             ..Report::default()
         };
         if let Data::Present(stored) = &instance.volume.data {
             report.system_identifier = Some(stored.system_identifier.clone());
             report.timeline = Some(stored.timeline);
-            (report.led, report.lacks) = (!stored.standby, instance.protocol.is_bereft());
+            (report.led, report.lacks) = (!stored.standby, instance.protocol.lacks());
             report.end = Some(stored.end);
         }
         if let Server::Running(running) = &instance.server
@@ -462,7 +463,12 @@ impl World {
                 let volume = &self.instances[index].volume;
                 let is_on_it = volume.history.iter().any(|(number, _)| *number == timeline);
                 let goes = is_on_it && volume.log.len() as u64 >= end.0;
-                self.instances[index].protocol.proved(timeline, end, goes);
+                let instance = &mut self.instances[index];
+                if instance.blind {
+                    instance.protocol.unproved();
+                } else {
+                    instance.protocol.proved(timeline, end, goes);
+                }
             }
             Command::Reach(to) => {
                 let reached = self.reaches(index, self.index(&to));

@@ -98,6 +98,8 @@ pub struct Instance {
     pub hung: bool,
     /// It receives less than is written.
     pub slow: bool,
+    /// Nobody can tell how far its log goes.
+    pub blind: bool,
     /// Its disk answers nothing before then, and the kernel keeps whoever waits for it.
     frozen: Option<Moment>,
     /// What its commits waited for until not long ago.
