@@ -264,7 +264,6 @@ async fn a_primary_that_comes_back_on_an_older_volume_gives_way_and_is_copied_an
     writers.finish(&database).await;
 }
 
-/// All have this many connections, and no setting waits for anything.
 /// Of what it had written nobody can tell whether it is there. Another one has it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_whose_log_cannot_be_read_gives_way() {
@@ -288,6 +287,7 @@ async fn a_primary_whose_log_cannot_be_read_gives_way() {
     writers.finish(&database).await;
 }
 
+/// All have this many connections, and no setting waits for anything.
 async fn has_connections(database: &Database, connections: &str) {
     database
         .until(

@@ -67,6 +67,30 @@ fn it_is_available_only_if_the_primary_says_that_it_has_just_written(
     assert_eq!(scene.status().error.is_none(), ready == "True");
 }
 
+/// That one of them starts explains nothing.
+#[test]
+fn without_a_primary_the_one_that_waits_for_another_is_quoted() {
+    let scene = Scene::well().change(|scene: &mut Scene| {
+        scene.lease = Held::default();
+        let says = [
+            (Doing::Starting, "waiting for PostgreSQL to say how far it is"),
+            (Doing::Waiting, "waiting for orders-0 to say how far it is"),
+            (Doing::Streaming, ""),
+        ];
+        for (index, (state, message)) in says.into_iter().enumerate() {
+            let report = scene.report(index);
+            (report.role, report.state) = (Role::None, state);
+            report.message = Some(message.to_owned());
+        }
+    });
+    let (_, reason, message) = scene.said(AVAILABLE);
+    assert_eq!(reason, "NoPrimary");
+    assert!(
+        message.ends_with("orders-1: Waiting, waiting for orders-0 to say how far it is"),
+        "{message}"
+    );
+}
+
 fn waits_for(standbys: &[&str]) -> Quorum {
     Quorum {
         standbys: standbys.iter().map(|&name| name.to_owned()).collect(),

@@ -1,5 +1,7 @@
 //! What is found of a database, condition by condition. Pure.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
@@ -405,8 +407,16 @@ pub fn not_ready(live: &Live<'_>) -> String {
     besides(not.find_map(|pod| trouble(live, pod)))
 }
 
+/// What keeps all instances from being the primary: one that waits for another, or for a person, knows more of it than one that is on its way.
 fn first_trouble(live: &Live<'_>) -> Option<String> {
-    live.pods.iter().find_map(|pod| trouble(live, pod))
+    let rank = |pod: &&Arc<Pod>| match live.answer(&pod.name_any()) {
+        Some(Ok(report)) if report.state == Doing::Failed => 0,
+        Some(Ok(report)) if report.state == Doing::Waiting => 1,
+        _ => 2,
+    };
+    let mut pods: Vec<&Arc<Pod>> = live.pods.iter().collect();
+    pods.sort_by_key(rank);
+    pods.into_iter().find_map(|pod| trouble(live, pod))
 }
 
 /// What is known of an instance that does not serve.

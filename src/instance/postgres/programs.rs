@@ -23,7 +23,7 @@ const INITDB: Duration = Duration::from_secs(5 * 60);
 const BASE_BACKUP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long it may take to recover, to look through the log since two instances parted, and to copy what differs.
 const REWIND: Duration = Duration::from_secs(2 * 60 * 60);
-/// How long it may take to look through two files of the log. Whoever leads gives up sooner.
+/// How long it may take to look through the log, from the last checkpoint on at most. Whoever leads gives up sooner.
 const WALDUMP: Duration = Duration::from_secs(5 * 60);
 
 /// The file with which PostgreSQL starts as a replica.

@@ -312,9 +312,9 @@ pub struct Report {
     /// Whether its data is that of a primary, not of a replica.
     pub led: bool,
     /// Up to where, on which timeline, the log of that does not go, although it once did.
-    pub lacks: Option<(u32, Lsn)>,
-    /// Whether PostgreSQL has ended by itself again and again before it came to work.
-    pub failing: bool,
+    pub lacks_up_to: Option<(u32, Lsn)>,
+    /// Whether PostgreSQL can make nothing of its data.
+    pub damaged: bool,
     /// The timeline that it is on, also while PostgreSQL is stopped.
     pub timeline: Option<u32>,
     /// The timeline of its last checkpoint: nobody is rewound to it before that is the one that it is on.

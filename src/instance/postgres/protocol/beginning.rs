@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::candidate::Reach;
 use super::follower::{anew, foreign};
-use super::holder::{STARTS, first_quorum};
+use super::holder::{first_quorum, only};
 use super::{Command, Data, Protocol, Seen, Server, Situation, Stored, is_fresh};
 use crate::api::database::agent::{Contents, Lsn, Record, Report, Role};
 
@@ -52,27 +52,52 @@ impl Protocol {
             .filter(|(_, report)| is_ours(report))
             .map(|(name, report)| (*name, *report))
             .collect();
-        // A replica may have more than it says before it has applied all that it has. Whose PostgreSQL does not come that far is of less use than a primary's data.
         // A replica that does not run is started first, or each of two would wait for the other.
-        let starts = matches!((situation.server, situation.data), (Server::Stopped, Data::Present(stored)) if stored.standby);
-        let trusts_itself = !gathers && self.bereft.is_none() && matches!(situation.server, Server::Stopped);
-        let mut unsure = ours.iter().filter(|(name, report)| {
-            let is_one = report.timeline.is_some() && !report.led && report.received.is_none();
-            is_one && counts(name) && !(trusts_itself && report.failing)
+        if let (Server::Stopped, Data::Present(stored)) = (situation.server, situation.data)
+            && stored.standby
+        {
+            return self.begin_with(stored, &ours, situation);
+        }
+        // However much it is, nothing comes of it, as long as there is other data.
+        let mut of_use = ours.clone();
+        of_use.retain(|_, report| !report.damaged);
+        let is_damaged = self.is_damaged();
+        if is_damaged && claims(&of_use).next().is_none() {
+            of_use.clone_from(&ours);
+        }
+        // It may have more than it says before it has applied all that it has.
+        let mut unsure = of_use.iter().filter(|(name, report)| {
+            let has_data = report.contents == Contents::Data && report.timeline.is_some();
+            has_data && !report.led && report.received.is_none() && counts(name)
         });
-        if let Some((name, _)) = unsure.next().filter(|_| !starts) {
-            return Command::Wait(says_how_far(name));
+        if let Some((name, report)) = unsure.next() {
+            return Command::Wait(says_how_far(name, report));
         }
         match situation.data {
             Data::Unreadable(why) => Command::Fail(why.clone()),
-            Data::Present(stored) => self.begin_with(stored, &ours, situation),
-            Data::Empty | Data::Broken(_) => {
-                if let Some((.., Reverse(name))) = claims(&ours).max() {
-                    return Command::Wait(format!("{name}, which has data, to take the Lease"));
-                }
-                self.begin_anew(&answers, situation)
+            Data::Present(_) if self.may_be_led(seen, situation) => Command::Wait(
+                "the time to run out for which somebody may have held a Lease that was deleted".to_owned(),
+            ),
+            Data::Present(_)
+                if is_damaged
+                    && of_use
+                        .values()
+                        .any(|report| report.timeline.is_some() && !report.damaged) =>
+            {
+                Command::Wait("others, of whose data PostgreSQL can make more, to take the Lease".to_owned())
             }
+            Data::Present(stored) => self.begin_with(stored, &of_use, situation),
+            Data::Empty | Data::Broken(_) => match claims(&ours).max() {
+                Some(theirs) => Command::Wait(takes_the_lease("has data", theirs, &ours)),
+                None => self.begin_anew(&answers, situation),
+            },
         }
+    }
+
+    /// Whether somebody who held a Lease that was deleted may still be primary: it goes on until it would have had to renew it, or for as long as it was promised.
+    fn may_be_led(&self, seen: &Seen, situation: &Situation<'_>) -> bool {
+        let claimed = situation.settings.timing.lease().max(self.claimed);
+        situation.now < self.promised.max(seen.since + claimed)
     }
 
     fn begin_anew(&mut self, answers: &BTreeMap<&str, &Report>, situation: &Situation<'_>) -> Command {
@@ -132,48 +157,51 @@ impl Protocol {
         let (timeline, led, end) = match situation.server {
             Server::Running(running) if !running.replaying => {
                 let reach = (running.timeline, running.received);
-                if let Some(name) = undecided(others, reach).filter(|_| !running.primary) {
-                    return Command::Wait(says_how_far(name));
+                if let Some((name, report)) = undecided(others, reach).filter(|_| !running.primary) {
+                    return Command::Wait(says_how_far(name, report));
                 }
                 (running.timeline, running.primary, running.received)
             }
             Server::Stopped if stored.standby => return Command::Follow(None),
             Server::Stopped => {
-                if let Some((timeline, end)) = self.doubted_by(&theirs, stored) {
-                    if self.failed < STARTS {
-                        return self.prove(timeline, end);
-                    }
-                    // Nobody can tell. The replica is known to have that.
-                    self.failed = 0;
-                    self.proved(timeline, end, false);
+                let furthest = furthest_of(&theirs, stored.timeline);
+                // As long as nobody can tell, the others wait: it may be the only one that has what it has.
+                if let Some((timeline, end)) = furthest.filter(|reach| self.is_in_doubt(*reach, stored)) {
+                    return Command::Prove(timeline, end);
                 }
-                (stored.timeline, self.bereft.is_none(), stored.end)
+                let has_it = furthest.is_some_and(|reach| reach <= self.known(stored));
+                (stored.timeline, has_it || self.bereft.is_none(), stored.end)
             }
             _ => return Command::Wait("PostgreSQL to say how far it is".to_owned()),
         };
         let mine = (timeline, led, end, Reverse(situation.me));
-        if let Some((.., Reverse(name))) = theirs.iter().max().filter(|theirs| **theirs > mine) {
-            return Command::Wait(format!("{name}, whose data goes further, to take the Lease"));
+        if let Some(theirs) = theirs.into_iter().max().filter(|theirs| *theirs > mine) {
+            return Command::Wait(takes_the_lease("may have more", theirs, others));
         }
         // Nobody has more.
         self.bereft = None;
-        let present: Vec<&str> = theirs.iter().map(|(.., Reverse(name))| *name).collect();
+        let present: Vec<&str> = claims(others).map(|(.., Reverse(name))| name).collect();
         let identifier = Some(stored.system_identifier.clone());
         let record = first_record(timeline + u32::from(!led), identifier, &present, situation);
         self.claim(situation, record)
     }
 
-    /// How far a replica is on the timeline of this data of a stopped primary, if that is further than is known of it.
-    fn doubted_by(&self, theirs: &[Claim<'_>], stored: &Stored) -> Option<(u32, Lsn)> {
-        let replicas = theirs
-            .iter()
-            .filter(|(timeline, led, ..)| *timeline == stored.timeline && !led);
-        let furthest = replicas.map(|(timeline, _, end, _)| (*timeline, *end)).max()?;
-        let known = self.proved.max(Some((stored.timeline, stored.end)));
-        // It may have that, though it lacks more.
-        let is_open = self.bereft.is_none_or(|lacks| furthest < lacks);
-        (known < Some(furthest) && is_open).then_some(furthest)
+    /// How far the log of this data of a stopped primary is known to go.
+    fn known(&self, stored: &Stored) -> Reach {
+        let checkpoint = (stored.timeline, stored.end);
+        self.proved.map_or(checkpoint, |proved| proved.max(checkpoint))
     }
+
+    /// Whether it is to be found out whether the log of this data goes up to there. It may, though it lacks more.
+    fn is_in_doubt(&self, reach: Reach, stored: &Stored) -> bool {
+        self.known(stored) < reach && self.bereft.is_none_or(|lacks| reach < lacks)
+    }
+}
+
+/// How far the furthest replica is on a timeline.
+fn furthest_of(theirs: &[Claim<'_>], timeline: u32) -> Option<Reach> {
+    let replicas = theirs.iter().filter(|(on, led, ..)| *on == timeline && !led);
+    replicas.map(|(on, _, end, _)| (*on, *end)).max()
 }
 
 /// What the Lease says once the first primary has it. `present` are the replicas that are there.
@@ -184,13 +212,15 @@ fn first_record(
     situation: &Situation<'_>,
 ) -> Record {
     let quorum = first_quorum(present, situation);
+    // What it has of before the others need not have yet, and nobody knows by which rule it was acknowledged.
+    let of_before = system_identifier.is_some().then(|| only(situation.me));
     Record {
         primary: situation.me.to_owned(),
         system_identifier,
         timeline,
         members: [situation.me.to_owned()].into(),
         asynchronous: quorum.is_none(),
-        quorums: quorum.into_iter().collect(),
+        quorums: of_before.into_iter().chain(quorum).collect(),
         ..Record::default()
     }
 }
@@ -199,23 +229,39 @@ fn first_record(
 fn claims<'a>(others: &BTreeMap<&'a str, &Report>) -> impl Iterator<Item = Claim<'a>> {
     others.iter().filter_map(|(name, report)| {
         let end = report.end.or(report.received).unwrap_or_default();
-        let led = report.led && report.lacks.is_none();
+        let led = report.led && report.lacks_up_to.is_none();
         Some((report.timeline?, led, end, Reverse(*name)))
     })
 }
 
-/// Who was primary, lacks something that this replica lacks as well, and may have more than this replica all the same: it finds out how its log compares to what is here.
-fn undecided<'a>(others: &BTreeMap<&'a str, &Report>, reach: Reach) -> Option<&'a str> {
-    let mut undecided = others
-        .iter()
-        .filter(|(_, report)| report.received.is_none() && report.lacks.is_some_and(|lacks| reach < lacks));
-    undecided.next().map(|(name, _)| *name)
+/// Who was primary on the timeline of a replica, lacks something that this replica lacks as well, and may have more than it all the same: it finds out how its
+/// log compares to what is here.
+fn undecided<'a>(others: &BTreeMap<&'a str, &'a Report>, reach: Reach) -> Option<(&'a str, &'a Report)> {
+    let mut undecided = others.iter().filter(|(_, report)| {
+        let is_stopped = report.timeline == Some(reach.0) && report.received.is_none();
+        is_stopped && report.lacks_up_to.is_some_and(|lacks| reach < lacks)
+    });
+    undecided.next().map(|(name, report)| (*name, *report))
 }
 
-/// For people: what is waited for, and what helps if that is for ever.
-fn says_how_far(name: &str) -> String {
+/// For people: what is waited for, what is known of it, and what helps if that is for ever.
+fn says_how_far(name: &str, report: &Report) -> String {
+    let says = report
+        .message
+        .as_ref()
+        .map_or_else(String::new, |message| format!(" ({message})"));
     format!(
-        "{name} to say how far it is; if it cannot, and what it has may go: {}",
+        "{name} to say how far it is{says}; if it cannot, and what it has may go: {}",
+        anew(name)
+    )
+}
+
+/// The same, where it is known to have the most and not why it does not lead.
+fn takes_the_lease(why: &str, (.., Reverse(name)): Claim<'_>, others: &BTreeMap<&str, &Report>) -> String {
+    let message = others.get(name).and_then(|report| report.message.as_ref());
+    let says = message.map_or_else(String::new, |message| format!(" ({message})"));
+    format!(
+        "{name}, which {why}, to take the Lease{says}; if it cannot, and what it has may go: {}",
         anew(name)
     )
 }

@@ -25,7 +25,6 @@ impl Protocol {
             return Command::Wait("the Lease to be written".to_owned());
         }
         if situation.work.is_some() {
-            self.give_up_proving(situation);
             return Command::Wait("what is under way".to_owned());
         }
         match &seen.record {

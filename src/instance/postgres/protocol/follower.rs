@@ -12,7 +12,7 @@ const PARTED: Duration = Duration::from_secs(10);
 /// It has twice as much time for each attempt to mend it that did not get hold of the primary, so many times at most.
 const FUTILE: u32 = 5;
 /// A replica whose PostgreSQL can make nothing of its data for so many starts is copied anew.
-const STILLBORN: u32 = 3;
+pub(super) const STILLBORN: u32 = 3;
 /// A replica that answers nothing for so long is started again.
 const SILENT: Duration = Duration::from_secs(60);
 /// One that has not answered yet recovers, which may take hours. It is started again if it has done nothing for so long, and says after how long.

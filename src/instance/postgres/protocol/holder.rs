@@ -8,7 +8,7 @@ use super::{
     Command, Data, How, Leaving, Moment, Passing, Peer, Protocol, Running, Server, Situation, Stored, Tenure,
     Work, Write, is_fresh,
 };
-use crate::api::database::agent::{Contents, Lsn, Quorum, Record, Role, State, Synchronous};
+use crate::api::database::agent::{Contents, Lsn, Quorum, Record, Report, Role, State, Synchronous};
 
 /// A primary that commits nothing for so long hangs: it is killed, and another takes over.
 pub const HUNG: Duration = Duration::from_secs(10);
@@ -16,8 +16,8 @@ pub const HUNG: Duration = Duration::from_secs(10);
 const SPEECHLESS: Duration = Duration::from_secs(60);
 /// What is stopped in order, or cannot be killed since its disk hangs, has so much longer.
 const STOP: Duration = Duration::from_secs(20);
-/// What comes before a start, for which the log is looked through and files are removed, takes less than this: with the time until the Lease has run out, a disk
-/// that hangs is to cost less than 30 s. One that is only slow is left more time after each attempt in vain.
+/// What comes before a start, for which the log is looked through and files are removed, takes less than this: with the time until a Lease of the usual duration has
+/// run out, a disk that hangs is to cost less than 30 s. One that is only slow is left more time after each attempt in vain.
 const BEGINNING: Duration = Duration::from_secs(20);
 /// Recovery may take minutes. Where a replica could take over, it is not waited for longer than this.
 const RESTART: Duration = Duration::from_secs(15);
@@ -26,7 +26,7 @@ const REACHES_MS: u64 = 5000;
 /// A promotion replays what is left, and writes a file. One that does neither for so long does not end.
 const PROMOTION: Duration = Duration::from_secs(30);
 /// A primary that ended so often before it ran will not start the next time either.
-pub(super) const STARTS: u32 = 3;
+const STARTS: u32 = 3;
 /// Before a primary is started, the others are given so long to say how far they are.
 const HEARING: Duration = Duration::from_secs(1);
 /// Recovery is left more time after each attempt in vain, up to so many times as much.
@@ -111,7 +111,13 @@ impl Protocol {
                 }
                 _ => (None, record.flushed_on),
             };
+            // It took a Lease that had been deleted, and nothing comes of what it has alone.
+            let mut quorums = record.quorums.clone();
+            if self.is_damaged() && record.flushed == Lsn::default() {
+                quorums.retain(|quorum| *quorum != only(situation.me));
+            }
             let record = Record {
+                quorums,
                 handover: leaving.to.clone().filter(|_| end.is_some()),
                 flushed: end.unwrap_or(record.flushed),
                 flushed_on: timeline,
@@ -125,8 +131,13 @@ impl Protocol {
                     return Command::Wait(format!("{silent} to say how far it is"));
                 }
                 match self.doubt(&record, stored, situation) {
-                    Some((timeline, end)) => self.prove(timeline, end),
-                    None => Command::Lead(begins_with(&record, situation)),
+                    Some((timeline, end)) if self.unproven < STARTS => Command::Prove(timeline, end),
+                    Some(_) if !are_behind(&record, stored, situation) => {
+                        self.unproven = 0;
+                        self.let_others(situation);
+                        self.give_back(record, situation)
+                    }
+                    _ => Command::Lead(begins_with(&record, situation)),
                 }
             }
             Data::Present(_) => Command::Follow(None),
@@ -173,7 +184,7 @@ impl Protocol {
     }
 
     fn wait_for_recovery(&mut self, record: &Record, situation: &Situation<'_>) -> Command {
-        let patience = RESTART * self.patience();
+        let patience = RESTART * MOST_PATIENCE.min(1 << self.retreats.min(31));
         let long = self.lasted(Passing::Starting, situation.now) > patience;
         if long && someone_could_lead(record, situation) {
             self.let_others(situation);
@@ -182,30 +193,11 @@ impl Protocol {
         Command::Wait("PostgreSQL to recover".to_owned())
     }
 
-    /// So many times as long as at first something is waited for that was given up before.
-    fn patience(&self) -> u32 {
-        MOST_PATIENCE.min(1 << self.retreats.min(31))
-    }
-
-    /// Finds out whether the log goes up to there.
-    pub(super) fn prove(&mut self, timeline: u32, end: Lsn) -> Command {
-        self.proving = Some((timeline, end));
-        Command::Prove(timeline, end)
-    }
-
-    /// Where nobody holds the Lease, others wait for what this instance finds out. A disk that hangs tells nothing.
-    pub(super) fn give_up_proving(&mut self, situation: &Situation<'_>) {
-        if self.has_begun_for_long(situation)
-            && let Some((timeline, end)) = self.proving
-        {
-            self.proved(timeline, end, false);
-        }
-    }
-
     /// Whether what comes before a start takes too long: it waits for the disk.
     fn has_begun_for_long(&self, situation: &Situation<'_>) -> bool {
         let begun = self.busy.filter(|_| matches!(situation.server, Server::Stopped));
-        begun.is_some_and(|begun| situation.now.saturating_sub(begun) > BEGINNING * self.patience())
+        let patience = BEGINNING * MOST_PATIENCE.min(1 << self.delays.min(31));
+        begun.is_some_and(|begun| situation.now.saturating_sub(begun) > patience)
     }
 
     fn lead(&mut self, record: &Record, running: &Running, situation: &Situation<'_>) -> Command {
@@ -237,7 +229,7 @@ impl Protocol {
             return None;
         }
         // Whatever was acknowledged is on a replica, and the sooner the Lease is given back, the sooner that one takes it.
-        let covered = to.is_some() && !record.asynchronous;
+        let covered = to.is_some() && !record.asynchronous && self.could_be_succeeded(situation);
         let how = if leaving.hurry && covered {
             How::Immediate
         } else {
@@ -300,6 +292,7 @@ impl Protocol {
             return true;
         }
         if self.has_begun_for_long(situation) {
+            self.delays = self.delays.saturating_add(1);
             self.let_others(situation);
             return true;
         }
@@ -365,12 +358,19 @@ impl Protocol {
 
     /// The Lease lost what it had to say, and this instance still may be primary: it says it again, as carefully as can be.
     fn claim_again(&mut self, situation: &Situation<'_>) -> Command {
-        let Server::Running(running) = situation.server else {
-            return Command::Wait("the Lease to say something".to_owned());
-        };
-        if situation.writing || !running.primary {
+        if situation.writing {
             return Command::Wait("the Lease to be written".to_owned());
         }
+        let running = match (situation.server, &self.said) {
+            (Server::Running(running), _) if running.primary => running,
+            // It recovers, or is promoted
+            (_, Some(said)) => return self.write(Write::Claim, said.clone(), situation),
+            _ => {
+                return Command::Wait(
+                    "PostgreSQL to be the primary, for the Lease to say something".to_owned(),
+                );
+            }
+        };
         let members = situation
             .settings
             .members
@@ -451,6 +451,27 @@ pub(super) fn others<'a>(record: &'a Record, situation: &Situation<'a>) -> impl 
     record
         .others(situation.me)
         .filter(|name| settings.has_member(name))
+}
+
+/// What only this instance satisfies.
+pub(super) fn only(me: &str) -> Quorum {
+    Quorum {
+        standbys: [me.to_owned()].into(),
+        need: 1,
+    }
+}
+
+/// Whether all others say how far they are, and nobody is further than this data is known to go: then nobody has what it may have lost, nor a log that could be
+/// written over, and it need not be told how far its own goes.
+fn are_behind(record: &Record, stored: &Stored, situation: &Situation<'_>) -> bool {
+    let is_behind = |report: &Report| match (report.timeline, report.received) {
+        (Some(timeline), Some(received)) => (timeline, received) <= (stored.timeline, stored.end),
+        _ => matches!(report.contents, Contents::Nothing | Contents::Broken),
+    };
+    others(record, situation).all(|name| {
+        let peer = situation.peers.get(name);
+        peer.is_some_and(|peer| is_fresh(peer, situation.now) && is_behind(&peer.report))
+    })
 }
 
 /// Whether PostgreSQL takes writes, or might at any moment.

@@ -113,6 +113,8 @@ pub struct Protocol {
     tenure: Option<Tenure>,
     /// Until then it takes the Lease from nobody.
     promised: Moment,
+    /// For how long whoever was last seen to hold the Lease claimed it.
+    claimed: Duration,
     /// Since when the Lease has been seen to be free.
     free: Option<Moment>,
     /// Since when a replica has not received from a primary that is there.
@@ -135,8 +137,8 @@ pub struct Protocol {
     failed: u32,
     /// Up to where, on which timeline, its log is known to go.
     proved: Option<(u32, Lsn)>,
-    /// Up to where that is being found out.
-    proving: Option<(u32, Lsn)>,
+    /// How often that could not be found out.
+    unproven: u32,
     /// Its log does not go as far as the Lease says that it did: the volume is an older one, or lost what was written to it.
     /// What it was found to lack.
     bereft: Option<(u32, Lsn)>,
@@ -144,6 +146,8 @@ pub struct Protocol {
     further: Option<(String, (u32, Lsn), Moment)>,
     /// How often others were let take over, since PostgreSQL was last the primary.
     retreats: u32,
+    /// How often because what comes before a start took too long.
+    delays: u32,
     /// How far a replica has received and replayed, and since when.
     moved: Option<((Lsn, Lsn), Moment)>,
     /// Since when PostgreSQL has been in a state that should pass.
@@ -227,20 +231,19 @@ impl Protocol {
     /// The data was rewound, or copied.
     pub fn mended(&mut self) {
         self.mending = Mending::Rewound;
-        (self.stillborn, self.futile) = (0, 0);
+        (self.stillborn, self.futile, self.unproven) = (0, 0, 0);
     }
 
     /// Whether the log goes up to there, as [`Command::Prove`] asks.
     pub fn proved(&mut self, timeline: u32, end: Lsn, goes: bool) {
         self.bereft = (!goes).then_some((timeline, end));
         self.proved = goes.then_some((timeline, end));
-        self.proving = None;
+        self.unproven = 0;
     }
 
-    /// That could not be found out. It is tried again, and after some times others are let lead.
+    /// That could not be found out. It is tried again; whoever holds the Lease lets others lead after some times.
     pub fn unproved(&mut self) {
-        self.failed = self.failed.saturating_add(1);
-        self.proving = None;
+        self.unproven = self.unproven.saturating_add(1);
     }
 
     /// Up to where, on which timeline, the log of its data does not go, although it once did.
@@ -248,9 +251,9 @@ impl Protocol {
         self.bereft
     }
 
-    /// Whether PostgreSQL has ended by itself again and again before it came to work.
-    pub fn is_failing(&self) -> bool {
-        self.failed >= holder::STARTS
+    /// Whether PostgreSQL can make nothing of its data.
+    pub fn is_damaged(&self) -> bool {
+        self.stillborn >= follower::STILLBORN
     }
 
     /// Whether the primary can be connected to, as [`Command::Reach`] asks. Where it cannot, nothing can be mended, and the replica is of more use as it is.
@@ -389,6 +392,9 @@ impl Protocol {
     /// Keeps track of since when things are as they are.
     fn note(&mut self, situation: &Situation<'_>) {
         let now = situation.now;
+        if let Some(seen) = situation.lease.filter(|seen| !seen.holder.is_empty()) {
+            self.claimed = seen.claimed;
+        }
         if self.is_free(situation) {
             self.free.get_or_insert(now);
         } else {
@@ -438,9 +444,9 @@ impl Protocol {
                 self.mending = Mending::Nothing;
                 (self.stillborn, self.futile) = (0, 0);
             }
-            self.failed = 0;
+            (self.failed, self.unproven) = (0, 0);
             if running.primary {
-                self.retreats = 0;
+                (self.retreats, self.delays) = (0, 0);
             }
         }
         self.moved = match situation.server {

@@ -88,7 +88,10 @@ impl Supervisor {
             Done::Rested => {}
             Done::Looked(data) => self.inspected(data),
             Done::Cleaned(outcome) => self.cleaned(outcome),
-            Done::Proved(timeline, end, Ok(goes)) => self.protocol.proved(timeline, end, goes),
+            Done::Proved(timeline, end, Ok(goes)) => {
+                self.process.ending.clear();
+                self.protocol.proved(timeline, end, goes);
+            }
             Done::Proved(_, end, Err(error)) => {
                 tracing::warn!(%error, "cannot tell whether the log goes up to {end}");
                 self.process.ending = error.to_string();

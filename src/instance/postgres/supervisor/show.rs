@@ -133,7 +133,7 @@ impl Supervisor {
             state: self.state(role, server),
             message: self.message(server),
             api_ms: self.api.map(ms),
-            failing: self.protocol.is_failing(),
+            damaged: self.protocol.is_damaged(),
             settings: self.taken.clone(),
             refused: self.refused.clone(),
             certificate: self.copied.refused.clone(),
@@ -157,7 +157,7 @@ impl Supervisor {
             }
             (_, Data::Present(stored)) => {
                 report.system_identifier = Some(stored.system_identifier.clone());
-                (report.led, report.lacks) = (!stored.standby, self.protocol.lacks());
+                (report.led, report.lacks_up_to) = (!stored.standby, self.protocol.lacks());
                 report.timeline = Some(stored.timeline);
                 report.end = Some(stored.end);
             }

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use rstest::rstest;
 
-use super::super::{
-    Command, Data, Moment, Peer, Protocol, Running, Seen, Server, Situation, Stored, Work, Write,
-};
+use super::super::{Command, Data, Moment, Peer, Protocol, Running, Seen, Server, Stored, Write};
 use super::{secs, situation};
-use crate::api::database::agent::{Contents, Lsn, Member, Record, Report, Settings};
+use crate::api::database::agent::{Contents, Lsn, Member, Quorum, Record, Report, Settings, Synchronous};
 
 /// The instance a-0 of three, which has waited for minutes.
 struct First {
@@ -17,7 +15,6 @@ struct First {
     server: Server,
     peers: BTreeMap<String, Peer>,
     now: Moment,
-    work: Option<Work>,
 }
 
 impl First {
@@ -38,7 +35,6 @@ impl First {
             server: Server::Stopped,
             peers: BTreeMap::new(),
             now: secs(300),
-            work: None,
         }
     }
 
@@ -70,15 +66,12 @@ impl First {
             ..Seen::default()
         };
         let own = (&self.data, &self.server);
-        protocol.step(&Situation {
-            work: self.work,
-            ..situation(self.now, &self.settings, &seen, own, &self.peers)
-        })
+        protocol.step(&situation(self.now, &self.settings, &seen, own, &self.peers))
     }
 
     /// It is a replica that runs, and has received so much.
     fn replicates(&mut self, received: u64) {
-        self.data = primary_data();
+        self.data = replica_data();
         self.server = Server::Running(Running {
             system_identifier: "1".to_owned(),
             timeline: 1,
@@ -144,19 +137,14 @@ fn a_replica_that_has_not_read_all_of_its_log_yet_is_waited_for_where_it_may_hav
 #[test]
 fn a_replica_that_does_not_run_is_started_whatever_others_have() {
     let mut first = First::of_retained(&["a-0", "a-1"]);
-    first.data = Data::Present(Stored {
-        system_identifier: "1".to_owned(),
-        timeline: 1,
-        standby: true,
-        ..Stored::default()
-    });
+    first.data = replica_data();
     first.hears("a-1", of_replica());
     assert_eq!(first.step(), Command::Follow(None));
 }
 
 /// Of a primary's data nothing tells that it is as it was: it may be of a snapshot.
 #[test]
-fn a_primarys_data_waits_for_a_replica_that_replays_and_not_for_one_that_never_starts() {
+fn a_primarys_data_waits_for_a_replica_that_replays_and_not_for_one_that_is_damaged() {
     let mut first = First::of_retained(&["a-0", "a-1"]);
     first.data = primary_data();
     first.hears("a-1", of_replica());
@@ -166,18 +154,13 @@ fn a_primarys_data_waits_for_a_replica_that_replays_and_not_for_one_that_never_s
         waits_for(&command, "a-1 to say how far") && waits_for(&command, way_out),
         "{command:?}"
     );
-    let failing = Report {
-        failing: true,
+    let damaged = Report {
+        damaged: true,
         end: Some(Lsn(0)),
         ..of_replica()
     };
-    first.hears("a-1", failing.clone());
+    first.hears("a-1", damaged);
     assert!(claims(&first.step()));
-    // One that lacks something itself has nothing better to offer.
-    let mut bereft = Protocol::new(&first.settings);
-    bereft.proved(1, Lsn(9), false);
-    let command = first.next(&mut bereft);
-    assert!(waits_for(&command, "a-1 to say how far"), "{command:?}");
 }
 
 #[test]
@@ -196,16 +179,25 @@ fn the_data_of_another_database_is_not_waited_for() {
     assert!(claims(&first.step()));
 }
 
-/// A primary's data of which only the last checkpoint is known, and that it does not go as far as it once did, may go further than a replica.
+/// A primary's data of which only the last checkpoint is known, and that it does not go as far as it once did, may go further than a replica. It says so itself
+/// only where it can compare the two: on the same timeline.
 #[rstest]
-#[case::it_may_have_more(8, false)]
-#[case::what_the_replica_has_it_lacks(9, true)]
-fn a_replica_waits_for_an_older_volume_that_may_have_more(#[case] received: u64, #[case] leads: bool) {
+#[case::it_may_have_more(1, 8, false)]
+#[case::what_the_replica_has_it_lacks(1, 9, true)]
+#[case::the_replica_is_where_it_never_led(2, 8, true)]
+fn a_replica_waits_for_an_older_volume_that_may_have_more(
+    #[case] timeline: u32,
+    #[case] received: u64,
+    #[case] leads: bool,
+) {
     let mut first = First::of_retained(&["a-0", "a-1"]);
     first.replicates(received);
+    if let Server::Running(running) = &mut first.server {
+        running.timeline = timeline;
+    }
     let lacks = Report {
         led: true,
-        lacks: Some((1, Lsn(9))),
+        lacks_up_to: Some((timeline, Lsn(9))),
         ..of_replica()
     };
     first.hears("a-1", lacks);
@@ -214,9 +206,69 @@ fn a_replica_waits_for_an_older_volume_that_may_have_more(#[case] received: u64,
     assert_eq!(waits_for(&command, "a-1 to say how far"), !leads, "{command:?}");
 }
 
-/// Others wait for it to find that out.
+/// Whatever it lacks, and however little is known of it.
 #[test]
-fn what_cannot_be_found_out_of_a_log_is_taken_for_lacking() {
+fn an_older_volume_leads_where_a_replica_has_no_more_than_its_last_checkpoint() {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.data = Data::Present(Stored {
+        end: Lsn(5),
+        ..stored()
+    });
+    let replica = Report {
+        received: Some(Lsn(5)),
+        ..of_replica()
+    };
+    first.hears("a-1", replica);
+    let mut bereft = Protocol::new(&first.settings);
+    bereft.proved(1, Lsn(9), false);
+    assert!(claims(&first.next(&mut bereft)));
+}
+
+/// Nobody knows by which rule what it has of before was acknowledged. What nothing comes of keeps nobody from leading.
+#[test]
+fn what_is_of_before_a_deleted_lease_the_others_have_to_get_before_they_lead() {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.data = primary_data();
+    first.settings.synchronous = Synchronous::Required;
+    let replica = Report {
+        received: Some(Lsn(0)),
+        end: Some(Lsn(0)),
+        ..of_replica()
+    };
+    first.hears("a-1", replica);
+    let mut protocol = Protocol::new(&first.settings);
+    let Command::Write(Write::Claim, record) = first.next(&mut protocol) else {
+        panic!("it does not lead");
+    };
+    let of = |name: &str| Quorum {
+        standbys: [name.to_owned()].into(),
+        need: 1,
+    };
+    assert_eq!(record.quorums, [of("a-0"), of("a-1")]);
+    protocol.renewed(first.now);
+    for _ in 0..3 {
+        protocol.ended("PANIC: could not locate a valid checkpoint record");
+    }
+    let seen = Seen {
+        holder: "u-1".to_owned(),
+        record: Some(Record {
+            members: ["a-0", "a-1"].map(str::to_owned).into(),
+            ..record
+        }),
+        since: first.now,
+        ..Seen::default()
+    };
+    let own = (&first.data, &first.server);
+    let command = protocol.step(&situation(first.now, &first.settings, &seen, own, &first.peers));
+    let Command::Write(Write::Release, record) = command else {
+        panic!("{command:?}");
+    };
+    assert_eq!(record.quorums, [of("a-1")]);
+}
+
+/// It may be the only one that has what it has: the others wait, and are told how to go on without it.
+#[test]
+fn a_primarys_data_whose_log_cannot_be_read_is_looked_at_again_and_again() {
     let mut first = First::of_retained(&["a-0", "a-1"]);
     first.data = primary_data();
     let replica = Report {
@@ -224,26 +276,28 @@ fn what_cannot_be_found_out_of_a_log_is_taken_for_lacking() {
         end: Some(Lsn(9)),
         ..of_replica()
     };
-    first.hears("a-1", replica.clone());
-    let mut fails = Protocol::new(&first.settings);
-    for _ in 0..3 {
-        assert_eq!(first.next(&mut fails), Command::Prove(1, Lsn(9)));
-        fails.unproved();
+    first.hears("a-1", replica);
+    let mut primary = Protocol::new(&first.settings);
+    for _ in 0..10 {
+        assert_eq!(first.next(&mut primary), Command::Prove(1, Lsn(9)));
+        primary.unproved();
     }
-    let command = first.next(&mut fails);
-    assert!(waits_for(&command, "a-1, whose data goes further"), "{command:?}");
-    assert_eq!(fails.lacks(), Some((1, Lsn(9))));
+    assert_eq!(primary.lacks(), None);
 
-    let mut hangs = Protocol::new(&first.settings);
-    assert_eq!(first.next(&mut hangs), Command::Prove(1, Lsn(9)));
-    first.work = Some(Work::Other);
-    first.next(&mut hangs);
-    first.now += secs(20);
-    first.next(&mut hangs);
-    assert_eq!(hangs.lacks(), None);
-    first.now += secs(1);
-    first.next(&mut hangs);
-    assert_eq!(hangs.lacks(), Some((1, Lsn(9))));
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.replicates(9);
+    let primary = Report {
+        led: true,
+        message: Some("pg_waldump failed".to_owned()),
+        ..of_replica()
+    };
+    first.hears("a-1", primary);
+    let command = first.step();
+    let told = "a-1, which may have more, to take the Lease (pg_waldump failed)";
+    assert!(
+        waits_for(&command, told) && waits_for(&command, "kubectl delete --wait=false pvc data-a-1"),
+        "{command:?}"
+    );
 }
 
 #[test]
@@ -267,6 +321,13 @@ fn data_that_was_somebodys_is_replaced_only_once_a_person_has_given_it_up() {
     assert!(claims(&first.step()));
 }
 
+fn replica_data() -> Data {
+    Data::Present(Stored {
+        standby: true,
+        ..stored()
+    })
+}
+
 /// Of one that has not applied yet all that it has.
 fn of_replica() -> Report {
     Report {
@@ -279,11 +340,15 @@ fn of_replica() -> Report {
 }
 
 fn primary_data() -> Data {
-    Data::Present(Stored {
+    Data::Present(stored())
+}
+
+fn stored() -> Stored {
+    Stored {
         system_identifier: "1".to_owned(),
         timeline: 1,
         ..Stored::default()
-    })
+    }
 }
 
 /// What the Lease said may have been spoilt, or be of an early copy of it.

@@ -59,12 +59,14 @@ impl Primary {
             timeline: 1,
             members: members.into(),
             quorums: vec![of(waits)],
+            flushed: Lsn(1),
             ..Record::default()
         };
         let running = Running {
             primary: true,
             system_identifier: "1".into(),
             timeline: 1,
+            received: Lsn(1),
             quorum: Some(of(waits)),
             ..Running::default()
         };
@@ -437,7 +439,6 @@ fn a_disk_that_hangs_before_a_start_costs_the_lease() {
         assert_eq!(primary.step(&[], true), Command::Stop(How::Immediate));
         primary.work = None;
     }
-    primary.work = None;
     assert!(matches!(
         primary.step(&[], false),
         Command::Write(Write::Release, _)

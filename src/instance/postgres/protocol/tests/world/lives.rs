@@ -162,13 +162,13 @@ impl World {
             role,
             contents: instance.volume.data.contents(),
             api_ms: instance.api.map(|api| (now - api).as_millis() as u64),
-            failing: instance.protocol.is_failing(),
+            damaged: instance.protocol.is_damaged(),
             ..Report::default()
         };
         if let Data::Present(stored) = &instance.volume.data {
             report.system_identifier = Some(stored.system_identifier.clone());
             report.timeline = Some(stored.timeline);
-            (report.led, report.lacks) = (!stored.standby, instance.protocol.lacks());
+            (report.led, report.lacks_up_to) = (!stored.standby, instance.protocol.lacks());
             report.end = Some(stored.end);
         }
         if let Server::Running(running) = &instance.server
