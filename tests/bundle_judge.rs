@@ -11,10 +11,11 @@ mod verdicts;
 
 use std::path::Path;
 
-use broken_bundles::{all, plain};
+use broken_bundles::{Files, all, plain, put};
 use roadstead::olm::findings::bundle;
 use roadstead::olm::registry_v1::{Suite, validate};
-use serde_json::Value;
+use roadstead::olm::yaml;
+use serde_json::{Value, json};
 
 /// What upstream refuses of a bundle.
 fn refused(folder: &Path, suites: &[Suite]) -> Vec<String> {
@@ -60,6 +61,62 @@ fn what_is_valid_is_so_for_both() {
         let errors = findings.iter().filter(|finding| verdicts::is_error(finding));
         assert_eq!(errors.count(), 0, "{findings:#?}");
         assert_eq!(refused(&ours, &[Suite::OperatorHub]), [""; 0]);
+    }
+}
+
+/// What people write that looks wrong, and is not.
+#[test]
+fn what_only_looks_wrong_is_valid_for_both() {
+    type Change = fn(&mut Files);
+    let deployment = "/spec/install/spec/deployments/0/spec/template/spec";
+    let changes: [(&str, Change); 6] = [
+        ("notes beside the annotations", |files| {
+            files
+                .others
+                .insert("metadata/README.md", "# Widgets\n\nThey are: [made.\n".to_owned());
+            files.others.insert("metadata/.gitkeep", String::new());
+            files
+                .others
+                .insert("metadata/icons/a.png", "\u{fffd}PNG".to_owned());
+        }),
+        ("a package with a dot", |files| {
+            files.annotations["annotations"]["operators.operatorframework.io.bundle.package.v1"] =
+                json!("widgets.example");
+        }),
+        ("no range that is skipped", |files| {
+            files.csv["metadata"]["annotations"]["olm.skipRange"] = json!("");
+        }),
+        ("a number of base 8, and yes", |files| {
+            let text = yaml::document(&files.csv).unwrap();
+            files.csv = Value::Null;
+            let text = text
+                .replace("supported: true", "supported: yes")
+                .replace("defaultMode: 420", "defaultMode: 0644");
+            assert!(text.contains("0644") && text.contains(": yes"), "{text}");
+            files.others.insert("manifests/csv.yaml", text);
+        }),
+        ("--- and a comment", |files| {
+            let text = format!("---\n# made by a tool\n{}", yaml::document(&files.crd).unwrap());
+            files.crd = Value::Null;
+            files.others.insert("manifests/crd.yaml", text);
+        }),
+        ("a definition as JSON with tabs", |files| {
+            let text = serde_json::to_string_pretty(&files.crd)
+                .unwrap()
+                .replace("  ", "\t");
+            files.crd = Value::Null;
+            files.others.insert("manifests/crd.json", text);
+        }),
+    ];
+    for (name, change) in changes {
+        let mut files = plain();
+        let volumes = json!([{"name": "a", "configMap": {"name": "a", "defaultMode": 420}}]);
+        put(&mut files.csv, &format!("{deployment}/volumes"), volumes);
+        change(&mut files);
+        let folder = tempfile::tempdir().unwrap();
+        files.write(folder.path());
+        assert_eq!(validate(folder.path(), &[]).unwrap(), [], "{name}");
+        assert_eq!(refused(folder.path(), &[]), [""; 0], "{name}");
     }
 }
 

@@ -79,3 +79,40 @@ fn a_folder_that_is_not_there_is_named() {
     let (is_valid, _, why) = validate(std::path::Path::new("/nowhere/at/all"), &[]);
     assert!(!is_valid && why.contains("cannot list /nowhere/at/all"), "{why}");
 }
+
+/// A bundle may be anybody's: what never ends, or is made to take long, is refused at once.
+#[test]
+fn a_file_that_is_none_or_that_is_made_to_take_long_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    plain().write(folder.path());
+    let manifests = folder.path().join("manifests");
+    let made = std::process::Command::new("mkfifo")
+        .arg(manifests.join("pipe.yaml"))
+        .status();
+    assert!(made.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", manifests.join("zero.yaml")).unwrap();
+    std::fs::write(manifests.join("deep.yaml"), "[".repeat(200_000)).unwrap();
+    std::fs::write(
+        manifests.join("deep.json"),
+        format!("{{\"a\":{}", "[".repeat(200_000)),
+    )
+    .unwrap();
+    let large = std::fs::File::create(manifests.join("large.yaml")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    let began = std::time::Instant::now();
+    let (is_valid, found, _) = validate(folder.path(), &[]);
+    assert!(
+        !is_valid && began.elapsed() < std::time::Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
+    for told in [
+        "pipe.yaml: error: it cannot be read: it is no file",
+        "zero.yaml: error: it cannot be read: it is no file",
+        "large.yaml: error: it cannot be read: it has 1073741824 bytes; 4194304 are accepted",
+        "deep.yaml:1: error",
+        "deep.json:1: error",
+    ] {
+        assert!(found.contains(told), "{told}: {found}");
+    }
+}

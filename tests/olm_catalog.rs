@@ -336,7 +336,7 @@ fn deprecations_are_in_the_order_of_what_they_are_about_and_stay_when_a_release_
     "olm.deprecations: entries[0].message is \"\"; tell users what to do instead"
 )]
 #[case::one_thing_twice(
-    &document("{reference: {schema: olm.channel, name: stable}, message: m}, {reference: {schema: olm.channel, name: stable}, message: n}"),
+    &document("{reference: {schema: olm.channel, name: stable}, message: m}, {reference: {schema: olm.channel, name: stable}, message: other}"),
     "olm.deprecations: entries[1].reference.name is \"stable\"; it is deprecated already by an entry before"
 )]
 fn a_deprecation_that_opm_would_refuse_is_refused(#[case] documents: &str, #[case] message: &str) {

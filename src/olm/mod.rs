@@ -32,6 +32,7 @@ pub mod manifests;
 mod names;
 mod opened;
 pub mod permissions;
+mod pointer;
 pub mod registry;
 pub mod registry_v1;
 mod tree;

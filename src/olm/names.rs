@@ -29,6 +29,27 @@ pub(super) fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= LONGEST_SUBDOMAIN && name.split('.').all(is_part)
 }
 
+/// A name as keys of labels have it: perhaps a domain and a slash, and letters, digits, dashes, underscores and dots, of which the last three neither begin nor
+/// end it.
+pub(super) fn is_qualified_name(name: &str) -> bool {
+    match name.split_once('/') {
+        Some((domain, name)) => is_dns_subdomain(domain) && is_label_value(name) && !name.is_empty(),
+        None => is_label_value(name) && !name.is_empty(),
+    }
+}
+
+/// The same without a domain; it may be empty.
+pub(super) fn is_label_value(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    value.len() <= LONGEST_LABEL
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        && ends(bytes.first())
+        && ends(bytes.last())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +63,17 @@ mod tests {
             assert!(!is_dns_label(bad), "{bad}");
         }
         assert!(!is_dns_1035_label("9a"));
+    }
+
+    #[test]
+    fn a_qualified_name_may_have_a_domain() {
+        for good in ["a", "a.b/c_D", "A-b", "example.org/9"] {
+            assert!(is_qualified_name(good), "{good}");
+        }
+        for bad in ["", "a/", "/a", "A.b/c", "a/b/c", "-a", "a b", &"a".repeat(64)] {
+            assert!(!is_qualified_name(bad), "{bad}");
+        }
+        assert!(is_label_value("") && !is_label_value("a:b"));
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn of(name: &'static str, code: &'static str, change: impl FnOnce(&mut Files)) -
 }
 
 /// Sets what a pointer leads to, and makes the last key of it where it is not there.
-fn put(document: &mut Value, pointer: &str, value: Value) {
+pub fn put(document: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     let parent = document
         .pointer_mut(parent)
@@ -299,6 +299,24 @@ pub fn all() -> Vec<Broken> {
             files.crd = Value::Null;
         }),
         of("folder-in-manifests", "bundle-layout", file("manifests/more/a.yaml", "a: 1\n")),
+        of("hidden-file", "bundle-layout", file("manifests/.a.yaml", "a: 1\n")),
+        of("comment-before-mark", "manifest-syntax", |files| {
+            let text = format!("# made by a tool\n---\n{}", yaml::document(&files.crd).unwrap());
+            files.crd = Value::Null;
+            file("manifests/crd.yaml", text)(files);
+        }),
+        of("with-a-namespace", "manifest-metadata", object(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "namespace": "b"}}))),
+        of("label", "manifest-metadata", object(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "labels": {"a": "b:c"}}}))),
+        of("annotation-key", "manifest-metadata", object(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "annotations": {"a b": "c"}}}))),
+        of("finalizer", "manifest-metadata", object(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "finalizers": ["a b"]}}))),
+        of("owned-twice", "crd-owned", |files| {
+            let owned = files.csv["spec"]["customresourcedefinitions"]["owned"].as_array_mut().unwrap();
+            owned.push(owned[0].clone());
+        }),
         of("no-yaml", "manifest-syntax", file("manifests/x.yaml", "a: [1\n")),
         of("empty-file", "manifest-syntax", file("manifests/x.yaml", "# nothing\n")),
         of("a-list", "manifest-syntax", file("manifests/x.yaml", "- a\n")),
@@ -571,8 +589,9 @@ pub fn all() -> Vec<Broken> {
         of("crd-type", "crd-schema", schema("status", json!({"type": "text"}))).differs(INNER),
         of("crd-array", "crd-schema", schema("status", json!({"type": "array"}))).differs(INNER),
         of("crd-reference", "crd-schema", schema("status", json!({"type": "object", "$ref": "#/a"}))).differs(INNER),
-        of("crd-both", "crd-schema", schema("status", json!({"type": "object", "properties": {}, "additionalProperties": {"type": "string"}})))
-            .differs(INNER),
+        of("crd-both", "crd-schema", schema("status", json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "additionalProperties": {"type": "string"}})))
+        .differs(INNER),
         of("crd-metadata", "crd-schema", schema("metadata", json!({"type": "object", "properties": {"labels": {"type": "object"}}})))
             .differs(INNER),
         of("crd-map-keys", "crd-schema", schema("status", json!({"type": "array", "items": {"type": "object"},

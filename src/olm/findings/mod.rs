@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::Value;
 
 mod codes;
 mod report;
@@ -122,6 +123,16 @@ impl fmt::Display for Count {
             counted(self.warnings, "warning"),
             counted(self.notes, "note")
         )
+    }
+}
+
+/// A value as a message tells it.
+pub(in crate::olm) fn shortened(value: &Value) -> String {
+    const MOST: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::olm::manifests::text;
 
 pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
     let at = "/spec/customresourcedefinitions/owned";
-    let mut owned_names = BTreeSet::new();
+    let (mut owned_names, mut seen) = (BTreeSet::new(), BTreeSet::new());
     for (index, owned) in csv.list(at).iter().enumerate() {
         let (name, version, kind) = (
             text(owned, "/name"),
@@ -17,6 +17,11 @@ pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
         );
         let pointer = format!("{at}/{index}");
         owned_names.insert(name);
+        if !seen.insert((name, version, kind)) {
+            let message = format!("{name} is owned in version {version} twice");
+            found.push(csv.finding(&codes::CRD_OWNED, &pointer, message));
+            continue;
+        }
         if !name.contains('.') {
             let message = format!("{name:?} is owned, which is no PLURAL.GROUP");
             found.push(csv.finding(&codes::CRD_OWNED, &pointer, message));

@@ -2,34 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::pointer::dotted;
 use super::read::{Bundle, Object};
-use super::structural;
-use crate::olm::findings::{Code, Finding, bundle as codes};
-use crate::olm::manifests::text;
+use super::{conversion, structural};
+use crate::olm::findings::{Code, Finding, bundle as codes, shortened};
+use crate::olm::manifests::{list, text};
 use crate::olm::names::{is_dns_1035_label, is_dns_subdomain};
-use crate::olm::opened::is_seen_to;
+use crate::olm::pointer::dotted;
 
 pub(super) fn check(bundle: &Bundle, found: &mut Vec<Finding>) {
     for crd in bundle.crds() {
         let mut judge = Judge { crd, found };
         judge.names();
         judge.versions();
-        judge.conversion();
+        conversion::check(&mut judge);
     }
 }
 
-struct Judge<'a> {
-    crd: &'a Object,
-    found: &'a mut Vec<Finding>,
+pub(super) struct Judge<'a> {
+    pub(super) crd: &'a Object,
+    pub(super) found: &'a mut Vec<Finding>,
 }
 
 impl Judge<'_> {
     /// `accepted` goes on after the value, such as `it must be set`.
-    fn wrong(&mut self, code: &'static Code, pointer: &str, accepted: &str) {
-        let value = self.crd.body.pointer(pointer).unwrap_or(&Value::Null);
+    pub(super) fn wrong(&mut self, code: &'static Code, pointer: &str, accepted: &str) {
+        let value = shortened(self.crd.body.pointer(pointer).unwrap_or(&Value::Null));
         let field = dotted(pointer);
         let message = format!("{}: {field} is {value}; {accepted}", self.crd.name());
         self.found.push(self.crd.finding(code, pointer, message));
@@ -145,10 +144,30 @@ impl Judge<'_> {
             } else if !seen.insert(name) {
                 self.wrong(&codes::CRD_VERSIONS, &format!("{at}/name"), "it is there twice");
             }
+            self.deprecation(&at, version);
             self.schema(&at, version);
             self.columns(&at, version);
+            self.selectable(&at, version);
             self.subresources(&at, version);
         }
+    }
+
+    fn deprecation(&mut self, at: &str, version: &Value) {
+        let Some(warning) = version["deprecationWarning"].as_str() else {
+            return;
+        };
+        let accepted = if version["deprecated"] != true {
+            "it is said of deprecated versions only"
+        } else if warning.is_empty() || warning.len() > 256 || warning.chars().any(char::is_control) {
+            "it must be a line of at most 256 characters"
+        } else {
+            return;
+        };
+        self.wrong(
+            &codes::CRD_VERSIONS,
+            &format!("{at}/deprecationWarning"),
+            accepted,
+        );
     }
 
     fn schema(&mut self, at: &str, version: &Value) {
@@ -184,11 +203,49 @@ impl Judge<'_> {
                 let accepted = "accepted are integer, number, string, boolean and date";
                 self.wrong(&codes::CRD_COLUMNS, &format!("{at}/type"), accepted);
             }
-            self.path(&format!("{at}/jsonPath"), "");
+            let formats = [
+                "",
+                "byte",
+                "date",
+                "date-time",
+                "double",
+                "float",
+                "int32",
+                "int64",
+                "password",
+            ];
+            if !formats.contains(&self.crd.text(&format!("{at}/format"))) {
+                let accepted = "accepted are byte, date, date-time, double, float, int32, int64 and password";
+                self.wrong(&codes::CRD_COLUMNS, &format!("{at}/format"), accepted);
+            }
+            self.path(&format!("{at}/jsonPath"), &["."]);
         }
-        let selectable = version["selectableFields"].as_array();
-        for index in 0..selectable.map_or(0, Vec::len) {
-            self.path(&format!("{at}/selectableFields/{index}/jsonPath"), "");
+    }
+
+    fn selectable(&mut self, at: &str, version: &Value) {
+        let fields = list(version, "/selectableFields");
+        if fields.len() > 8 {
+            let pointer = format!("{at}/selectableFields");
+            self.wrong(&codes::CRD_COLUMNS, &pointer, "it must list 8 at most");
+        }
+        let mut seen = BTreeSet::new();
+        for (index, field) in fields.iter().enumerate() {
+            let pointer = format!("{at}/selectableFields/{index}/jsonPath");
+            let path = text(field, "/jsonPath");
+            let mut schema = &version["schema"]["openAPIV3Schema"];
+            for part in path.split('.').skip(1) {
+                schema = &schema["properties"][part];
+            }
+            let accepted = if !path.starts_with('.') || path.split('.').nth(1) == Some("metadata") {
+                "it must begin with . and lead to a field that is not of metadata"
+            } else if !["string", "boolean", "integer"].contains(&text(schema, "/type")) {
+                "it must lead to text, an integer or a boolean"
+            } else if !seen.insert(path) {
+                "it is there twice"
+            } else {
+                continue;
+            };
+            self.wrong(&codes::CRD_COLUMNS, &pointer, accepted);
         }
     }
 
@@ -197,71 +254,22 @@ impl Judge<'_> {
             return;
         }
         let at = format!("{at}/subresources/scale");
-        self.path(&format!("{at}/specReplicasPath"), ".spec.");
-        self.path(&format!("{at}/statusReplicasPath"), ".status.");
+        self.path(&format!("{at}/specReplicasPath"), &[".spec."]);
+        self.path(&format!("{at}/statusReplicasPath"), &[".status."]);
         let selector = format!("{at}/labelSelectorPath");
         if !self.crd.text(&selector).is_empty() {
-            self.path(&selector, "");
+            self.path(&selector, &[".spec.", ".status."]);
         }
     }
 
-    fn path(&mut self, pointer: &str, begin: &str) {
+    fn path(&mut self, pointer: &str, begins: &[&str]) {
         let path = self.crd.text(pointer);
-        if path.len() < 2 || !path.starts_with('.') || !path.starts_with(begin) {
-            let begin = if begin.is_empty() { "." } else { begin };
-            self.wrong(
-                &codes::CRD_COLUMNS,
-                pointer,
-                &format!("it must begin with {begin}"),
-            );
-        }
-    }
-
-    fn conversion(&mut self) {
-        let crd = self.crd;
-        let conversion = &crd.body["spec"]["conversion"];
-        if conversion.is_null() {
-            return;
-        }
-        let webhook = &conversion["webhook"];
-        match crd.text("/spec/conversion/strategy") {
-            "None" if webhook.is_null() => return,
-            "None" => {
-                return self.wrong(
-                    &codes::CRD_CONVERSION,
-                    "/spec/conversion/webhook",
-                    "None has no webhook",
-                );
-            }
-            "Webhook" => {}
-            _ => {
-                let accepted = "accepted are None and Webhook";
-                return self.wrong(&codes::CRD_CONVERSION, "/spec/conversion/strategy", accepted);
-            }
-        }
-        let client = &webhook["clientConfig"];
-        if client["url"].is_string() == client["service"].is_object() {
-            let accepted = "it must have either url or service";
-            self.wrong(
-                &codes::CRD_CONVERSION,
-                "/spec/conversion/webhook/clientConfig",
-                accepted,
-            );
-        }
-        let known = [json!("v1"), json!("v1beta1")];
-        let versions = crd.list("/spec/conversion/webhook/conversionReviewVersions");
-        if !versions.iter().any(|version| known.contains(version)) {
-            let accepted = "v1 must be among them";
-            self.wrong(
-                &codes::CRD_CONVERSION,
-                "/spec/conversion/webhook/conversionReviewVersions",
-                accepted,
-            );
-        }
-        if !is_seen_to(&crd.body) {
-            let message = format!("{} comes with a conversion webhook", crd.name());
-            self.found
-                .push(crd.finding(&codes::CRD_CONVERSION_LEFT, "/spec/conversion", message));
+        if !begins
+            .iter()
+            .any(|begin| path.len() > begin.len() && path.starts_with(begin))
+        {
+            let accepted = format!("it must begin with {}", begins.join(" or "));
+            self.wrong(&codes::CRD_COLUMNS, pointer, &accepted);
         }
     }
 }

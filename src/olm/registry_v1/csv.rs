@@ -7,13 +7,13 @@ use semver::Version;
 use serde_json::{Value, json};
 
 use super::metadata::package;
-use super::pointer::{dotted, escaped};
 use super::read::{Bundle, Object};
 use crate::olm::fbc::image::Reference;
 use crate::olm::fbc::range::Range;
 use crate::olm::findings::{Code, Finding, bundle as codes, catalog};
 use crate::olm::manifests::{Manifest, Manifests, list, text};
 use crate::olm::names::{LONGEST_LABEL, is_dns_subdomain};
+use crate::olm::pointer::{dotted, escaped};
 use crate::olm::webhooks;
 
 /// Annotations that OLM reads, which people write in another case.
@@ -99,7 +99,9 @@ impl Judge<'_> {
                 );
             }
         }
+        // OLM takes an empty one for none
         if let Some(range) = csv.body["metadata"]["annotations"]["olm.skipRange"].as_str()
+            && !range.is_empty()
             && let Err(why) = range.parse::<Range>()
         {
             let message = format!("olm.skipRange is {range:?}: {why}");

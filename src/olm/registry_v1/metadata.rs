@@ -6,7 +6,7 @@ use super::read::{Bundle, Object};
 use crate::olm::fbc;
 use crate::olm::findings::{Finding, bundle as codes, listed};
 use crate::olm::manifests::text;
-use crate::olm::names::is_dns_label;
+use crate::olm::names::{LONGEST_LABEL, is_dns_subdomain};
 
 const PREFIX: &str = "operators.operatorframework.io.bundle.";
 
@@ -60,8 +60,11 @@ fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
         }
     }
     let package = annotation(annotations, "package").unwrap_or_default();
-    if !is_dns_label(package) {
-        let message = format!("{PREFIX}package.v1 is {package:?}; it must be a DNS label");
+    // It is part of a label's key
+    if !is_dns_subdomain(package) || package.len() > LONGEST_LABEL {
+        let message = format!(
+            "{PREFIX}package.v1 is {package:?}; it must be lower-case letters, digits, dashes and dots, {LONGEST_LABEL} at most"
+        );
         wrong(&codes::BUNDLE_ANNOTATION, "package", message);
     }
     let (channels, default) = channels(annotations);

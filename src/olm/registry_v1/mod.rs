@@ -4,15 +4,17 @@
 use std::path::Path;
 
 mod agreement;
+mod conversion;
 mod crds;
 mod csv;
 mod examples;
 mod hub;
 mod locate;
 mod metadata;
+mod object_meta;
 mod objects;
 mod olm_v1;
-mod pointer;
+mod openapi;
 mod practices;
 mod read;
 mod schema;
@@ -56,6 +58,10 @@ pub fn validate(folder: &Path, suites: &[Suite]) -> Result<Vec<Finding>, Error> 
     let (bundle, mut found) = Bundle::read(folder)?;
     metadata::check(&bundle, &mut found);
     objects::check(&bundle, &mut found);
+    bundle
+        .objects
+        .iter()
+        .for_each(|object| object_meta::check(object, &mut found));
     crds::check(&bundle, &mut found);
     let csv = csv::only(&bundle, &mut found);
     if let Some(csv) = csv {

@@ -158,7 +158,8 @@ fn kind(object: &Object, found: &mut Vec<Finding>) {
     let (api_version, kind) = (object.text("/apiVersion"), object.text("/kind"));
     if !kind.is_empty() && kind != "ClusterServiceVersion" && !SUPPORTED.contains(&kind) {
         let message = format!("OLM installs no {kind}");
-        found.push(object.finding(&codes::MANIFEST_KIND, "/kind", message));
+        // In no version
+        return found.push(object.finding(&codes::MANIFEST_KIND, "/kind", message));
     }
     let removed = REMOVED
         .iter()

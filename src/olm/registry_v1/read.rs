@@ -16,6 +16,8 @@ use crate::olm::manifests::{is_kind, list, name, text};
 
 const MANIFESTS: &str = "manifests";
 const METADATA: &str = "metadata";
+/// In bytes. All of a bundle is smaller when it is installed.
+const LARGEST_FILE: u64 = 4 << 20;
 
 /// A bundle as its files hold it, as far as they can be read.
 #[derive(Debug)]
@@ -134,10 +136,18 @@ impl Bundle {
     }
 }
 
-/// The files of one of the two folders, sorted.
+/// The files of one of the two folders, sorted. Of metadata/ only those that may be read are.
 fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
     let inner = folder.join(name);
-    let entries = match std::fs::read_dir(&inner) {
+    let listed = std::fs::symlink_metadata(&inner).and_then(|inner_is| {
+        if inner_is.is_symlink() {
+            return Err(std::io::Error::other(
+                "it is a link, which upstream's tools do not follow",
+            ));
+        }
+        std::fs::read_dir(&inner)
+    });
+    let entries = match listed {
         Ok(entries) => entries,
         Err(error) => {
             let message = format!("the folder {name}/ cannot be read: {error}");
@@ -147,16 +157,26 @@ fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
     };
     let mut paths = Vec::new();
     for entry in entries {
-        match entry.map(|entry| entry.path()) {
-            Ok(path) if path.is_dir() => {
-                let message = "it is a folder, of which nothing is read";
-                found.push(Finding::of_file(&codes::BUNDLE_LAYOUT, &path, message));
-            }
-            Ok(path) => paths.push(path),
+        let path = match entry {
+            Ok(entry) => entry.path(),
             Err(error) => {
                 let message = format!("it cannot be listed: {error}");
                 found.push(Finding::of_file(&codes::MANIFEST_UNREADABLE, &inner, message));
+                continue;
             }
+        };
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let wrong = match name {
+            MANIFESTS if path.is_dir() => Some("it is a folder, of which nothing is read"),
+            MANIFESTS if is_hidden => Some("it is a hidden file"),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            found.push(Finding::of_file(&codes::BUNDLE_LAYOUT, &path, wrong));
+        } else if name == MANIFESTS || is_document(&path) && !path.is_dir() {
+            paths.push(path);
         }
     }
     paths.sort();
@@ -170,13 +190,34 @@ fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
     paths
 }
 
+/// Whether a file of metadata/ is one that says something of the bundle, by its name.
+fn is_document(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
+
 fn content(path: &Path, found: &mut Vec<Finding>) -> Option<String> {
-    let read = std::fs::read_to_string(path);
-    read.map_err(|error| {
-        let message = format!("it cannot be read: {error}");
+    let mut unreadable = |why: String| {
+        let message = format!("it cannot be read: {why}");
         found.push(Finding::of_file(&codes::MANIFEST_UNREADABLE, path, message));
-    })
-    .ok()
+    };
+    // What is no file may never end, or never begin
+    match std::fs::metadata(path) {
+        Ok(file) if !file.is_file() => {
+            unreadable("it is no file".to_owned());
+            return None;
+        }
+        Ok(file) if file.len() > LARGEST_FILE => {
+            unreadable(format!(
+                "it has {} bytes; {LARGEST_FILE} are accepted",
+                file.len()
+            ));
+            return None;
+        }
+        _ => {}
+    }
+    let read = std::fs::read_to_string(path);
+    read.map_err(|error| unreadable(error.to_string())).ok()
 }
 
 /// The first document of a file, and that there are others.
@@ -185,6 +226,10 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
         file: path.to_owned(),
         line,
     };
+    if let Some(line) = comment_before_mark(text) {
+        let message = "comments alone stand before ---: upstream's tools take them for the first document, and read no other";
+        found.push(Finding::new(&codes::MANIFEST_SYNTAX, &place(line), message));
+    }
     let (mut first, mut before) = (None, 0);
     documents::each(text, |document| {
         let (span, json) = match document {
@@ -199,12 +244,21 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
             let message = format!("document {before} of the file is not read");
             return found.push(Finding::new(&codes::MANIFEST_SEVERAL, &place(span.line), message));
         }
-        // It was JSON before
-        let body: Value = serde_json::from_str(&json).unwrap_or_default();
-        if !body.is_object() {
-            let message = "the document is no object";
-            return found.push(Finding::new(&codes::MANIFEST_SYNTAX, &place(span.line), message));
-        }
+        let body: Value = match serde_json::from_str(&json) {
+            Ok(body @ Value::Object(_)) => body,
+            Ok(_) => {
+                let message = "the document is no object";
+                return found.push(Finding::new(&codes::MANIFEST_SYNTAX, &place(span.line), message));
+            }
+            // It was JSON before, but for how deep it is nested
+            Err(error) => {
+                return found.push(Finding::new(
+                    &codes::MANIFEST_SYNTAX,
+                    &place(span.line),
+                    error.to_string(),
+                ));
+            }
+        };
         first = Some(Object {
             file: path.to_owned(),
             line: span.line,
@@ -221,6 +275,20 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
         ));
     }
     first
+}
+
+/// The line of the first `---` if nothing but comments stands before it.
+fn comment_before_mark(text: &str) -> Option<usize> {
+    let mut comments = 0;
+    for (index, line) in text.lines().enumerate() {
+        match line.trim_start() {
+            mark if mark.starts_with("---") => return (comments > 0).then_some(index + 1),
+            comment if comment.starts_with('#') => comments += 1,
+            "" => {}
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// How many bytes of a ConfigMap a file takes.

@@ -26,6 +26,13 @@ pub(super) fn breaches(schema: &Value, object: &Value) -> Vec<String> {
     found
 }
 
+/// How a default does not fit the schema that it is part of.
+pub(super) fn breaches_of_default(schema: &Value, default: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    walk(schema, default, "the default", &mut found);
+    found
+}
+
 fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true || schema["x-kubernetes-embedded-resource"] == true
 }
@@ -47,12 +54,20 @@ fn walk(schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
         found.push(format!("{at} is {value}; accepted are {}", choices.join(", ")));
     }
     bounds(schema, value, at, found);
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+    let is_open_list = is_open(schema) && schema["items"].is_null();
+    let items = value.as_array().into_iter().flatten().enumerate();
+    for (index, item) in items.filter(|_| !is_open_list) {
         walk(&schema["items"], item, &format!("{at}[{index}]"), found);
     }
     let Some(fields) = value.as_object() else { return };
     required(schema, value, &format!("{at}."), found);
     for (name, value) in fields {
+        // Every object has these
+        if schema["x-kubernetes-embedded-resource"] == true
+            && ["apiVersion", "kind", "metadata"].contains(&name.as_str())
+        {
+            continue;
+        }
         let inner = format!("{at}.{name}");
         let (property, others) = (&schema["properties"][name], &schema["additionalProperties"]);
         match (property, others) {

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::examples::{read, schema_of};
-use super::pointer::escaped;
 use super::read::{Bundle, Object};
 use crate::olm::findings::{Finding, bundle as codes};
 use crate::olm::manifests::{api_version, list, text};
+use crate::olm::pointer::escaped;
 
 const OWNED: &str = "/spec/customresourcedefinitions/owned";
 

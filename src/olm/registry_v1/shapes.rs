@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
-use super::pointer::{dotted, escaped};
 use super::read::Object;
-use crate::olm::findings::{Finding, bundle as codes};
+use crate::olm::findings::{Finding, bundle as codes, shortened};
 use crate::olm::manifests::list;
+use crate::olm::pointer::{dotted, escaped};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -121,15 +121,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         _ => false,
-    }
-}
-
-fn shortened(value: &Value) -> String {
-    const MOST: usize = 60;
-    let text = value.to_string();
-    match text.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
     }
 }
 

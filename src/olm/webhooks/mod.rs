@@ -133,8 +133,10 @@ impl Webhooks {
 pub(super) fn refused(manifests: &Manifests, csv: &Value) -> Vec<(usize, Error)> {
     let definitions = told(csv);
     let mut refused = rules::all(&definitions, manifests, csv);
-    let services = rules::check_services(&definitions, manifests, &BTreeSet::new());
-    refused.extend(services.err().map(|error| (0, error)));
+    for (index, definition) in definitions.iter().enumerate() {
+        let services = rules::check_services(std::slice::from_ref(definition), manifests, &BTreeSet::new());
+        refused.extend(services.err().map(|error| (index, error)));
+    }
     refused
 }
 

@@ -5,12 +5,12 @@ use super::rules;
 rules! {
     // Files
     BUNDLE_LAYOUT = Error "bundle-layout":
-        "A bundle has a folder manifests/ and a folder metadata/, and files alone in them.",
-        "The unpacker of OLM reads these two, and no folder within them.",
+        "A bundle has a folder manifests/ and a folder metadata/, and in the first one files alone, none of them hidden.",
+        "The unpacker of OLM reads these two, and no folder within the first. Links that lead to folders, and hidden files, upstream's tools refuse.",
         "Move the files to where the message says.";
     MANIFEST_UNREADABLE = Error "manifest-unreadable":
-        "A file of the bundle can be read, and is UTF-8.",
-        "The unpacker of OLM fails on one that cannot.",
+        "A file of the bundle can be read, is UTF-8 and has at most 4 MiB.",
+        "The unpacker of OLM fails on one that cannot, and takes 1 MiB of all of them together.",
         "Mend the file, or take it out of the bundle.";
     MANIFEST_SYNTAX = Error "manifest-syntax":
         "A file of the bundle is YAML or JSON, and an object.",
@@ -24,6 +24,10 @@ rules! {
         "An object has apiVersion, kind and a metadata.name that Kubernetes takes.",
         "OLM cannot create it otherwise.",
         "Write what is missing.";
+    MANIFEST_METADATA = Error "manifest-metadata":
+        "An object names no namespace, and has labels, annotations and finalizers that Kubernetes takes.",
+        "OLM creates everything in the namespace in which the operator is installed, and upstream's tools refuse an object with another. The API server refuses the rest.",
+        "Leave out or mend the field that the message names.";
     MANIFEST_DUPLICATE = Error "manifest-duplicate":
         "No object is there twice.",
         "OLM creates everything in one namespace, so the second takes the place of the first. Upstream's tools do not look.",

@@ -1,11 +1,11 @@
 //! JSON pointers: how a rule names the field that it is about.
 
 /// A key as a pointer has it.
-pub(super) fn escaped(key: &str) -> String {
+pub(in crate::olm) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
 /// A pointer as people write a field, such as `spec.names.kind`.
-pub(super) fn dotted(pointer: &str) -> String {
+pub(in crate::olm) fn dotted(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
 }

@@ -1,15 +1,19 @@
-//! YAML in and out: the one module that knows `serde_yaml`.
+//! YAML in and out: the one module that knows what reads and what writes it.
 //!
 //! What is written is canonical, so that the same value gives the same bytes in every build: keys are sorted (whatever map type
 //! a library used underneath), lists keep their order, text of several lines is a literal block.
+
+mod read;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeSeq;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+pub(in crate::olm) use read::Lines;
 
 use super::Error;
 
@@ -41,18 +45,15 @@ pub fn documents<T: Serialize>(values: impl IntoIterator<Item = T>) -> Result<St
 /// # Errors
 /// [`Error::Unreadable`] with the place in the text.
 pub fn parse<T: DeserializeOwned>(source: &str, text: &str) -> Result<Vec<T>, Error> {
-    let unreadable = |error: &dyn std::fmt::Display| Error::Unreadable {
+    let unreadable = |line: usize, why: &dyn std::fmt::Display| Error::Unreadable {
         source_name: source.to_owned(),
-        message: error.to_string(),
+        message: format!("{why} (line {line})"),
     };
-    let mut found = Vec::new();
-    for document in serde_yaml::Deserializer::from_str(text) {
-        let value = Value::deserialize(document).map_err(|error| unreadable(&error))?;
-        if !value.is_null() {
-            found.push(serde_json::from_value(value).map_err(|error| unreadable(&error))?);
-        }
-    }
-    Ok(found)
+    let documents = read::all(text).map_err(|(line, why)| unreadable(line, &why))?;
+    let documents = documents.into_iter().filter(|(_, value)| !value.is_null());
+    documents
+        .map(|(line, value)| serde_json::from_value(value).map_err(|error| unreadable(line, &error)))
+        .collect()
 }
 
 /// Reads a text of one document, or of none.
@@ -60,11 +61,17 @@ pub fn parse<T: DeserializeOwned>(source: &str, text: &str) -> Result<Vec<T>, Er
 /// # Errors
 /// The line in the text, from 1, and what is wrong there.
 pub fn value(text: &str) -> Result<Value, (usize, String)> {
-    let read = serde_yaml::from_str(text);
-    read.map_err(|error| {
-        let line = error.location().map_or(1, |location| location.line());
-        (line, error.to_string())
-    })
+    let mut documents = read::all(text)?.into_iter();
+    let value = documents.next().map_or(Value::Null, |(_, value)| value);
+    match documents.next() {
+        None => Ok(value),
+        Some((line, _)) => Err((line, "another document begins".to_owned())),
+    }
+}
+
+/// Where the fields of a document are, as far as it can be read.
+pub(in crate::olm) fn lines(text: &str) -> Lines {
+    read::lines(text)
 }
 
 /// A value that serialises with sorted keys and with its ambiguous words marked.

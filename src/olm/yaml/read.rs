@@ -1,0 +1,415 @@
+//! YAML as Kubernetes reads it: by the rules of 1.1, in which `0644` is a number of base 8 and `yes` is true, whatever later versions say
+//! (`sigs.k8s.io/yaml`). With the lines of its fields.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
+use serde_json::{Map, Number, Value};
+
+use crate::olm::pointer::escaped;
+
+/// Deeper than this nobody writes by hand, and as deep as this `serde_json` reads.
+const DEEPEST: usize = 128;
+/// So many values what is written once and named again and again may come to.
+const MOST_REPEATED: usize = 100_000;
+
+/// The line, from 1, and what is wrong there.
+pub(super) type Wrong = (usize, String);
+
+/// The lines of fields, by the JSON pointers that lead to them. A field begins with its key.
+pub(in crate::olm) type Lines = BTreeMap<String, usize>;
+
+/// Every document, each with its line; those that are empty are null.
+pub(super) fn all(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
+    Reader::new(text, None).documents()
+}
+
+/// Where the fields of the first document are, as far as it can be read.
+pub(super) fn lines(text: &str) -> Lines {
+    let mut lines = Lines::new();
+    // What is wrong with it was told when it was read
+    let _ = Reader::new(text, Some(&mut lines)).documents();
+    lines
+}
+
+/// What ends a line in YAML 1.1, and in later versions does not.
+const BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
+struct Reader<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    lines: Option<&'a mut Lines>,
+    /// Where it is at.
+    pointer: String,
+    depth: usize,
+    /// What can be named again.
+    anchors: BTreeMap<usize, Value>,
+    repeated: usize,
+    /// Whether lines end as they do in 1.1 only.
+    has_breaks: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, lines: Option<&'a mut Lines>) -> Self {
+        Self {
+            parser: Parser::new_from_str(text),
+            lines,
+            pointer: String::new(),
+            depth: 0,
+            anchors: BTreeMap::new(),
+            repeated: 0,
+            has_breaks: text.contains(BREAKS),
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'a>, Span), Wrong> {
+        match self.parser.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => Err((error.marker().line().max(1), error.info().to_owned())),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    fn documents(mut self) -> Result<Vec<(usize, Value)>, Wrong> {
+        let mut read = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamEnd => return Ok(read),
+                Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
+                // Names are of one document
+                Event::DocumentEnd => self.anchors.clear(),
+                event => {
+                    let line = span.start.line();
+                    self.note(line);
+                    read.push((line, self.node(event, span)?));
+                }
+            }
+        }
+    }
+
+    /// Of what is there twice, the first counts.
+    fn note(&mut self, line: usize) {
+        if let Some(lines) = &mut self.lines
+            && !lines.contains_key(&self.pointer)
+        {
+            lines.insert(self.pointer.clone(), line);
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span) -> Result<Value, Wrong> {
+        let line = span.start.line();
+        let (anchor, value) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_text = tag
+                    .as_ref()
+                    .is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
+                let is_plain = style == ScalarStyle::Plain && !is_text;
+                let value = if is_plain {
+                    plain(&text)
+                } else {
+                    let is_quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
+                    let is_folded = self.has_breaks && is_quoted;
+                    Ok(Value::from(if is_folded {
+                        unindented(&text)
+                    } else {
+                        text.into_owned()
+                    }))
+                };
+                (anchor, value.map_err(|why| (line, why))?)
+            }
+            Event::SequenceStart(anchor, _) => (anchor, self.within(line, Self::list)?),
+            Event::MappingStart(anchor, _) => (anchor, self.within(line, Self::map)?),
+            Event::Alias(anchor) => return self.named(anchor, line),
+            _ => return Err((line, "a value is missing".to_owned())),
+        };
+        if anchor > 0 {
+            self.repeats(&value, line)?;
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(value)
+    }
+
+    fn within(&mut self, line: usize, read: fn(&mut Self) -> Result<Value, Wrong>) -> Result<Value, Wrong> {
+        if self.depth == DEEPEST {
+            return Err((line, format!("it is nested deeper than {DEEPEST} times")));
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    /// Counts what is kept to be named, and what is named again.
+    fn repeats(&mut self, value: &Value, line: usize) -> Result<(), Wrong> {
+        self.repeated += count(value);
+        if self.repeated > MOST_REPEATED {
+            let why = format!("what is named again comes to more than {MOST_REPEATED} values");
+            return Err((line, why));
+        }
+        Ok(())
+    }
+
+    fn named(&mut self, anchor: usize, line: usize) -> Result<Value, Wrong> {
+        let value = self.anchors.get(&anchor).cloned();
+        let value = value.ok_or_else(|| (line, "it names itself".to_owned()))?;
+        self.repeats(&value, line)?;
+        Ok(value)
+    }
+
+    fn list(&mut self) -> Result<Value, Wrong> {
+        let (mut items, above) = (Vec::new(), self.pointer.len());
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::SequenceEnd {
+                return Ok(Value::Array(items));
+            }
+            if self.lines.is_some() {
+                self.pointer += &format!("/{}", items.len());
+                self.note(span.start.line());
+            }
+            items.push(self.node(event, span)?);
+            self.pointer.truncate(above);
+        }
+    }
+
+    fn map(&mut self) -> Result<Value, Wrong> {
+        let (mut fields, mut merged, above) = (Map::new(), Map::new(), self.pointer.len());
+        loop {
+            let (event, span) = self.next()?;
+            let line = span.start.line();
+            if event == Event::MappingEnd {
+                for (name, value) in merged {
+                    fields.entry(name).or_insert(value);
+                }
+                return Ok(Value::Object(fields));
+            }
+            let merges = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
+            let name = match self.key(event, span)? {
+                Value::String(name) => name,
+                Value::Array(_) | Value::Object(_) => return Err((line, "a key is no text".to_owned())),
+                other => other.to_string(),
+            };
+            if self.lines.is_some() && !merges {
+                self.pointer.push('/');
+                self.pointer += &escaped(&name);
+                self.note(line);
+            }
+            let (event, span) = self.next()?;
+            let value = self.node(event, span)?;
+            self.pointer.truncate(above);
+            if !merges {
+                fields.insert(name, value);
+                continue;
+            }
+            let others = match value {
+                Value::Array(others) => others,
+                one => vec![one],
+            };
+            for other in others {
+                let Value::Object(other) = other else {
+                    return Err((line, "what is merged (<<) is no map".to_owned()));
+                };
+                for (name, value) in other {
+                    merged.entry(name).or_insert(value);
+                }
+            }
+        }
+    }
+
+    /// A key's own fields have no lines.
+    fn key(&mut self, event: Event<'a>, span: Span) -> Result<Value, Wrong> {
+        let lines = self.lines.take();
+        let key = self.node(event, span);
+        self.lines = lines;
+        key
+    }
+}
+
+/// A text without the indentation of its lines.
+fn unindented(text: &str) -> String {
+    let lines = text.split_inclusive(BREAKS).enumerate();
+    let lines = lines.map(|(index, line)| {
+        if index > 0 {
+            line.trim_start_matches([' ', '\t'])
+        } else {
+            line
+        }
+    });
+    lines.collect()
+}
+
+/// How many values there are in one.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        _ => 0,
+    }
+}
+
+/// What a word without quotes stands for.
+fn plain(text: &str) -> Result<Value, String> {
+    Ok(match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Value::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Value::Bool(false)
+        }
+        ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf"
+        | "-.Inf" | "-.INF" => {
+            return Err(format!("{text} is no number in JSON"));
+        }
+        _ if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
+            number(text)?.unwrap_or_else(|| Value::from(text))
+        }
+        _ => Value::from(text),
+    })
+}
+
+fn number(text: &str) -> Result<Option<Value>, String> {
+    let digits = text.replace('_', "");
+    if let Some(whole) = integer(&digits) {
+        return Ok(Some(Value::Number(whole)));
+    }
+    if !is_float(&digits) {
+        return Ok(None);
+    }
+    let Ok(float) = digits.parse::<f64>() else {
+        return Ok(None);
+    };
+    // What is too large for a number is text
+    Ok(Number::from_f64(float).map(Value::Number))
+}
+
+/// A leading zero makes it a number of base 8.
+fn integer(digits: &str) -> Option<Number> {
+    let (is_negative, rest) = match digits.as_bytes().first()? {
+        b'-' => (true, &digits[1..]),
+        b'+' => (false, &digits[1..]),
+        _ => (false, digits),
+    };
+    let (base, rest) = match rest.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, &rest[2..]),
+        [b'0', b'b' | b'B', ..] => (2, &rest[2..]),
+        [b'0', b'o' | b'O', ..] => (8, &rest[2..]),
+        [b'0', _, ..] => (8, &rest[1..]),
+        _ => (10, rest),
+    };
+    if rest.starts_with(['+', '-']) {
+        return None;
+    }
+    let size = u64::from_str_radix(rest, base).ok()?;
+    if !is_negative {
+        return Some(size.into());
+    }
+    0_i64.checked_sub_unsigned(size).map(Number::from)
+}
+
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+fn is_float(digits: &str) -> bool {
+    let unsigned = digits.strip_prefix(['-', '+']).unwrap_or(digits);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (
+            mantissa,
+            Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)),
+        ),
+        None => (unsigned, None),
+    };
+    let all = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let has_digits = !whole.is_empty() || !part.is_empty();
+    all(whole)
+        && all(part)
+        && has_digits
+        && exponent.is_none_or(|exponent| !exponent.is_empty() && all(exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn one(text: &str) -> Result<Value, Wrong> {
+        all(text).map(|mut all| all.remove(0).1)
+    }
+
+    /// As `sigs.k8s.io/yaml` 1.6 does.
+    #[rstest]
+    #[case("0644", json!(420))]
+    #[case("-010", json!(-8))]
+    #[case("0o17", json!(15))]
+    #[case("0x1f", json!(31))]
+    #[case("0b11", json!(3))]
+    #[case("1_000", json!(1000))]
+    #[case("089", json!(89.0))]
+    #[case("1.0", json!(1.0))]
+    #[case("1e3", json!(1000.0))]
+    #[case(".5", json!(0.5))]
+    #[case("18446744073709551615", json!(u64::MAX))]
+    #[case("yes", json!(true))]
+    #[case("Off", json!(false))]
+    #[case("n", json!(false))]
+    #[case("~", json!(null))]
+    #[case("'yes'", json!("yes"))]
+    #[case("\"0644\"", json!("0644"))]
+    #[case("!!str 12", json!("12"))]
+    #[case("2001-01-01", json!("2001-01-01"))]
+    #[case("12:30", json!("12:30"))]
+    #[case("1.2.3", json!("1.2.3"))]
+    #[case("0x", json!("0x"))]
+    #[case("4e54321", json!("4e54321"))]
+    #[case("--1", json!("--1"))]
+    #[case("- 'a\u{2028}  b'", json!(["a\u{2028}b"]))]
+    #[case("yes: 1", json!({"true": 1}))]
+    #[case("1: a", json!({"1": "a"}))]
+    #[case("a: 1\na: 2", json!({"a": 2}))]
+    #[case("a: &x {b: 1, c: 1}\nd:\n  <<: *x\n  b: 2", json!({"a": {"b": 1, "c": 1}, "d": {"b": 2, "c": 1}}))]
+    #[case("a: &x {b: 1}\nd: {<<: [*x, {b: 2, c: 3}]}", json!({"a": {"b": 1}, "d": {"b": 1, "c": 3}}))]
+    fn words_are_what_they_are_for_kubernetes(#[case] text: &str, #[case] expected: Value) {
+        assert_eq!(one(text), Ok(expected));
+    }
+
+    #[rstest]
+    #[case("a: [1", "expected ',' or ']'")]
+    #[case("a: .inf", "no number in JSON")]
+    #[case("[a]: 1", "a key is no text")]
+    #[case("a: &a [*a]", "names itself")]
+    #[case("<<: 1", "no map")]
+    fn what_is_no_json_is_refused(#[case] text: &str, #[case] why: &str) {
+        let refused = one(text).unwrap_err().1;
+        assert!(refused.contains(why), "{refused}");
+    }
+
+    /// What is small to write may be large to read.
+    #[test]
+    fn what_somebody_made_to_be_too_much_is_refused_at_once() {
+        let deep = "[".repeat(100_000);
+        assert!(one(&deep).is_err());
+        let deep = "- ".repeat(200) + "a";
+        let refused = one(&deep).unwrap_err().1;
+        assert!(refused.contains("nested deeper"), "{refused}");
+        let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..10 {
+            let again = format!("*a{}, ", level - 1).repeat(10);
+            laughs += &format!("a{level}: &a{level} [{again}]\n");
+        }
+        let (line, refused) = one(&laughs).unwrap_err();
+        assert!(refused.contains("named again"), "{refused}");
+        assert!(line <= 5, "{line}");
+    }
+
+    #[test]
+    fn each_document_has_its_line() {
+        let read = all("# first\na: 1\n---\n---\nb: 1\n...\n").unwrap();
+        assert_eq!(
+            read,
+            [(2, json!({"a": 1})), (4, json!(null)), (5, json!({"b": 1}))]
+        );
+        assert_eq!(all(""), Ok(vec![]));
+        assert_eq!(all("# nothing\n"), Ok(vec![]));
+    }
+}
