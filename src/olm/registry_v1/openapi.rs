@@ -14,7 +14,7 @@ pub(super) const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const MAP_TYPE: &str = "x-kubernetes-map-type";
 const MAP_KEYS: &str = "x-kubernetes-list-map-keys";
-const RULES: &str = "x-kubernetes-validations";
+pub(super) const RULES: &str = "x-kubernetes-validations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// What no schema may say.
 const FORBIDDEN: [&str; 7] = [

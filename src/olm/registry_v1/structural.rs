@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::openapi::{self, EMBEDDED, INT_OR_STRING, PRESERVE};
+use super::openapi::{self, EMBEDDED, INT_OR_STRING, PRESERVE, RULES};
 use crate::olm::manifests::{list, text};
 use crate::olm::pointer::escaped;
 
@@ -12,7 +12,7 @@ pub(super) type Breaches = Vec<(String, String)>;
 
 const LOGICAL: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// What a schema within a logical one may not say.
-const OUTSIDE: [&str; 12] = [
+const OUTSIDE: [&str; 13] = [
     "type",
     "default",
     "additionalProperties",
@@ -25,6 +25,7 @@ const OUTSIDE: [&str; 12] = [
     "x-kubernetes-list-map-keys",
     "x-kubernetes-list-type",
     "x-kubernetes-map-type",
+    RULES,
 ];
 
 /// Where a schema would be refused.
@@ -32,7 +33,7 @@ pub(super) fn breaches(schema: &Value) -> Breaches {
     let mut found = Breaches::new();
     openapi::check(schema, &mut found);
     let mut walk = Walk(&mut found);
-    walk.structural("", schema, Level::Root);
+    walk.structural("", schema);
     walk.complete("", schema, schema);
     found.sort();
     found.dedup();
@@ -75,12 +76,6 @@ pub(super) fn logical<'a>(at: &str, schema: &'a Value) -> impl Iterator<Item = (
     junctors.chain(not.map(|not| (format!("{at}/not"), not)))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Root,
-    Inner,
-}
-
 struct Walk<'a>(&'a mut Breaches);
 
 impl Walk<'_> {
@@ -93,23 +88,23 @@ impl Walk<'_> {
     }
 
     /// A schema that says what is there, and not only how it is restricted.
-    fn structural(&mut self, at: &str, schema: &Value, level: Level) {
-        let is_root = level == Level::Root;
+    fn structural(&mut self, at: &str, schema: &Value) {
+        let is_root = at.is_empty();
         if schema["type"] == "array" && schema["items"].is_null() {
             self.tell(at, "is an array and has no items");
         }
         if schema["items"].is_object() {
-            self.structural(&format!("{at}/items"), &schema["items"], Level::Inner);
+            self.structural(&format!("{at}/items"), &schema["items"]);
         }
         for (inner, _, property) in properties(at, schema) {
-            self.structural(&inner, property, Level::Inner);
+            self.structural(&inner, property);
         }
         let others = &schema["additionalProperties"];
         if !others.is_null() && is_root {
             self.forbid(at, "additionalProperties", "must not be used at the root");
         }
         if others.is_object() {
-            self.structural(&format!("{at}/additionalProperties"), others, Level::Inner);
+            self.structural(&format!("{at}/additionalProperties"), others);
         }
         self.typed(at, schema, is_root);
         let pattern = int_or_string(schema);
@@ -199,10 +194,6 @@ impl Walk<'_> {
                 self.forbid(at, field, "must stand outside of allOf, anyOf, oneOf and not");
             }
         }
-        if is_said(&schema["x-kubernetes-validations"]) {
-            let why = "must stand outside of allOf, anyOf, oneOf and not";
-            self.forbid(at, "x-kubernetes-validations", why);
-        }
         for (inner, name, property) in properties(at, schema) {
             if name == "metadata" {
                 self.tell(
@@ -272,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// Upstream is the judge of which schemas are refused: `tests/bundle_judge.rs`.
+    /// The API server is the judge of which schemas are refused: `tests/bundle_definitions_apiserver.rs`.
     #[rstest]
     #[case(json!({"type": "string"}), "/type")]
     #[case(json!({"type": "object", "properties": {"a": {}}}), "/properties/a")]

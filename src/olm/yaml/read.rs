@@ -262,25 +262,17 @@ fn plain(text: &str) -> Result<Value, String> {
             return Err(format!("{text} is no number in JSON"));
         }
         _ if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
-            number(text)?.unwrap_or_else(|| Value::from(text))
+            number(text).map_or_else(|| Value::from(text), Value::Number)
         }
         _ => Value::from(text),
     })
 }
 
-fn number(text: &str) -> Result<Option<Value>, String> {
+/// What is too large for a number is text.
+fn number(text: &str) -> Option<Number> {
     let digits = text.replace('_', "");
-    if let Some(whole) = integer(&digits) {
-        return Ok(Some(Value::Number(whole)));
-    }
-    if !is_float(&digits) {
-        return Ok(None);
-    }
-    let Ok(float) = digits.parse::<f64>() else {
-        return Ok(None);
-    };
-    // What is too large for a number is text
-    Ok(Number::from_f64(float).map(Value::Number))
+    let float = || is_float(&digits).then(|| digits.parse().ok().and_then(Number::from_f64));
+    integer(&digits).or_else(|| float().flatten())
 }
 
 /// A leading zero makes it a number of base 8.
