@@ -59,6 +59,23 @@ fn a_warning_fails_only_where_that_is_asked_for() {
     assert!(!is_valid && why.contains("1 warning, with --strict"), "{why}");
 }
 
+/// What is written first is not what counts, and nobody else says so.
+#[test]
+fn a_field_that_is_there_twice_is_told_at_the_second_which_is_the_one_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    plain().write(folder.path());
+    let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: a\n  labels: {app: 'no label'}\n  labels:\n    app: b\n";
+    let path = folder.path().join("manifests/account.yaml");
+    std::fs::write(&path, account).unwrap();
+    let (is_valid, found, _) = validate(folder.path(), &[]);
+    assert!(is_valid, "{found}");
+    let told = format!(
+        "{}:6: warning: metadata.labels is there twice; the last one counts [manifest-twice]",
+        path.display()
+    );
+    assert!(found.contains(&told), "{found}");
+}
+
 #[test]
 fn what_not_every_bundle_keeps_is_looked_at_on_request() {
     let mut files = plain();

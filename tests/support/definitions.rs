@@ -15,6 +15,39 @@ fn fields() -> Vec<(&'static str, Value)> {
     vec![
         ("text", json!({"type": "string"})),
         ("no type", json!({})),
+        (
+            "a choice that is written otherwise in the default",
+            json!({"type": "number", "enum": [1.0, 2.5], "default": 1}),
+        ),
+        (
+            "a default without what has a default",
+            json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "default": "x"}}, "default": {}}),
+        ),
+        (
+            "int or string by the second of allOf",
+            json!({"x-kubernetes-int-or-string": true,
+            "allOf": [{"pattern": "a"}, {"anyOf": [{"type": "integer"}, {"type": "string"}]}]}),
+        ),
+        (
+            "int or string further in",
+            json!({"x-kubernetes-int-or-string": true, "not": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}),
+        ),
+        (
+            "a rule with the path of a field",
+            json!({"type": "object", "properties": {"a": {"type": "string"}, "b.c": {"type": "string"}}, "x-kubernetes-validations": [
+                {"rule": "true", "fieldPath": ".a"}, {"rule": "true", "fieldPath": "['b.c']"}
+            ]}),
+        ),
+        (
+            "a rule with the path of no field",
+            json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "x-kubernetes-validations": [{"rule": "true", "fieldPath": ".b"}]}),
+        ),
+        (
+            "a rule with a path into a map",
+            json!({"type": "object", "additionalProperties": {"type": "string"},
+            "x-kubernetes-validations": [{"rule": "true", "fieldPath": ".b"}]}),
+        ),
         ("no type and a description", json!({"description": "a"})),
         ("unknown type", json!({"type": "text"})),
         ("null as type", json!({"type": "null"})),
@@ -326,6 +359,7 @@ fn roots() -> Vec<(&'static str, Value)> {
     let with = |name: &str, field: Value| json!({"type": "object", "properties": {name: field}});
     vec![
         ("root: text", json!({"type": "string"})),
+        ("root: nullable", json!({"type": "object", "nullable": true})),
         (
             "root: no type",
             json!({"properties": {"spec": {"type": "object"}}}),
@@ -395,6 +429,14 @@ fn roots() -> Vec<(&'static str, Value)> {
 /// What is said in a definition, and where.
 pub fn whole() -> Vec<(&'static str, &'static str, Value)> {
     const FIRST: &str = "/spec/versions/0";
+    let with_status = |more: Value| {
+        let mut schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+        schema
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}})
+    };
     let within = |field: &str| -> &'static str { format!("{FIRST}/{field}").leak() };
     let hook = |client: Value, versions: Value| json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": versions}});
     let service = |more: Value| {
@@ -475,6 +517,12 @@ pub fn whole() -> Vec<(&'static str, &'static str, Value)> {
             within("selectableFields"),
             json!([{"jsonPath": ".spec.length"}]),
         ),
+        ("status", FIRST, with_status(json!({"required": ["spec"]}))),
+        (
+            "status beside what is not accepted at the root",
+            FIRST,
+            with_status(json!({"maxProperties": 3})),
+        ),
         ("scale", within("subresources"), scale(".status.selector")),
         (
             "scale by what is nowhere",
@@ -482,6 +530,21 @@ pub fn whole() -> Vec<(&'static str, &'static str, Value)> {
             scale(".selector"),
         ),
         ("not converted", "/spec/conversion", json!({"strategy": "None"})),
+        (
+            "not converted, with a webhook",
+            "/spec/conversion",
+            json!({"strategy": "None", "webhook": {}}),
+        ),
+        (
+            "not converted, with a webhook of nothing",
+            "/spec/conversion",
+            json!({"strategy": "None", "webhook": {"conversionReviewVersions": []}}),
+        ),
+        (
+            "not converted, with a webhook that says something",
+            "/spec/conversion",
+            json!({"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}}),
+        ),
         (
             "converted by a service",
             "/spec/conversion",

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::crds::Judge;
 use crate::olm::findings::bundle as codes;
+use crate::olm::manifests::list;
 use crate::olm::names::{is_dns_1035_label, is_dns_subdomain};
 use crate::olm::opened::is_seen_to;
 
@@ -17,7 +18,9 @@ pub(super) fn check(judge: &mut Judge<'_>) {
     if conversion.is_null() {
         return;
     }
-    let has_webhook = !conversion["webhook"].is_null();
+    let webhook = &conversion["webhook"];
+    let has_webhook =
+        !webhook["clientConfig"].is_null() || !list(webhook, "/conversionReviewVersions").is_empty();
     let wrong = match crd.text("/spec/conversion/strategy") {
         "None" if !has_webhook => return,
         "None" => Some(("/webhook", "None has no webhook")),

@@ -11,6 +11,32 @@ use crate::olm::manifests::{list, text};
 use crate::olm::names::{is_dns_1035_label, is_dns_subdomain};
 use crate::olm::pointer::dotted;
 
+/// What may be said at the root of a schema beside a status subresource.
+const BESIDE_STATUS: [&str; 22] = [
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
+
 pub(super) fn check(bundle: &Bundle, found: &mut Vec<Finding>) {
     for crd in bundle.crds() {
         let mut judge = Judge { crd, found };
@@ -250,6 +276,9 @@ impl Judge<'_> {
     }
 
     fn subresources(&mut self, at: &str, version: &Value) {
+        if version["subresources"]["status"].is_object() {
+            self.beside_status(at, version);
+        }
         if !version["subresources"]["scale"].is_object() {
             return;
         }
@@ -259,6 +288,18 @@ impl Judge<'_> {
         let selector = format!("{at}/labelSelectorPath");
         if !self.crd.text(&selector).is_empty() {
             self.path(&selector, &[".spec.", ".status."]);
+        }
+    }
+
+    /// The schema of the status alone is taken out of the whole, which is why the root may not say everything.
+    fn beside_status(&mut self, at: &str, version: &Value) {
+        let schema = version["schema"]["openAPIV3Schema"].as_object();
+        for (field, value) in schema.into_iter().flatten() {
+            if structural::is_said(value) && !BESIDE_STATUS.contains(&field.as_str()) {
+                let pointer = format!("{at}/schema/openAPIV3Schema/{field}");
+                let accepted = "it must not stand at the root where there is a status subresource";
+                self.wrong(&codes::CRD_SCHEMA, &pointer, accepted);
+            }
         }
     }
 

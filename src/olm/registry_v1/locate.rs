@@ -23,6 +23,11 @@ impl Lines {
         Self { first, fields }
     }
 
+    /// The pointers of what is there twice.
+    pub(super) fn twice(&self) -> &[String] {
+        self.fields.twice()
+    }
+
     /// The line of what a pointer leads to; of the last part of the way that is found where it does not lead on.
     pub(super) fn line(&self, pointer: &str) -> usize {
         let mut way = pointer;

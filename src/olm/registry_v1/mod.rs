@@ -8,6 +8,7 @@ mod conversion;
 mod crds;
 mod csv;
 mod examples;
+mod field_path;
 mod hub;
 mod locate;
 mod metadata;

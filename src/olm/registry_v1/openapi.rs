@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::schema;
 use super::structural::{Breaches, is_said, logical, properties};
+use super::{field_path, schema};
 use crate::olm::manifests::{list, text};
 
 pub(super) const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
@@ -257,6 +257,14 @@ impl Walk<'_> {
                 if field != "messageExpression" && has_lines(said(field)) {
                     self.tell(&at, field, "must not have several lines");
                 }
+            }
+            let path = said("fieldPath");
+            if !path.trim().is_empty() && !field_path::leads(path, schema) {
+                self.tell(
+                    &at,
+                    "fieldPath",
+                    format!("is {path:?}, which leads to no field of this schema"),
+                );
             }
             let reasons = [
                 "FieldValueForbidden",

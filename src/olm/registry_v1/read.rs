@@ -13,6 +13,7 @@ use crate::olm::Error;
 use crate::olm::fbc::documents;
 use crate::olm::findings::{Code, Finding, Place, bundle as codes};
 use crate::olm::manifests::{is_kind, list, name, text};
+use crate::olm::pointer::dotted;
 
 const MANIFESTS: &str = "manifests";
 const METADATA: &str = "metadata";
@@ -38,17 +39,20 @@ pub(super) struct Object {
     pub(super) file: PathBuf,
     line: usize,
     document: String,
-    /// Read once, when the first finding asks where it is.
+    /// Read when somebody asks first.
     lines: OnceCell<Lines>,
     pub(super) body: Value,
 }
 
 impl Object {
+    fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| Lines::of(&self.document, self.line))
+    }
+
     pub(super) fn place(&self, pointer: &str) -> Place {
-        let lines = self.lines.get_or_init(|| Lines::of(&self.document, self.line));
         Place {
             file: self.file.clone(),
-            line: lines.line(pointer),
+            line: self.lines().line(pointer),
         }
     }
 
@@ -274,7 +278,17 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
             "the file holds no object",
         ));
     }
+    if let Some(object) = &first {
+        told_twice(object, found);
+    }
     first
+}
+
+fn told_twice(object: &Object, found: &mut Vec<Finding>) {
+    for pointer in object.lines().twice() {
+        let message = format!("{} is there twice; the last one counts", dotted(pointer));
+        found.push(object.finding(&codes::MANIFEST_TWICE, pointer, message));
+    }
 }
 
 /// The line of the first `---` if nothing but comments stands before it.

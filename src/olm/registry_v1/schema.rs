@@ -7,84 +7,133 @@ use crate::olm::manifests::{list, text};
 
 /// How an object breaks its schema, each with the field.
 pub(super) fn breaches(schema: &Value, object: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    let Some(fields) = object.as_object() else {
-        return found;
+    let mut walk = Walk {
+        found: Vec::new(),
+        defaults_apply: true,
     };
-    for (name, value) in fields {
+    for (name, value) in object.as_object().into_iter().flatten() {
         // Every object has these
         if ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
             continue;
         }
         match &schema["properties"][name] {
             Value::Null if is_open(schema) => {}
-            Value::Null => found.push(format!("{name} is no field of its schema")),
-            inner => walk(inner, value, name, &mut found),
+            Value::Null => walk.tell(format!("{name} is no field of its schema")),
+            inner => walk.value(inner, value, name),
         }
     }
-    required(schema, object, "", &mut found);
-    found
+    walk.required(schema, object, "");
+    walk.found
 }
 
-/// How a default does not fit the schema that it is part of.
+/// How a default does not fit the schema that it is part of. What is missing in it no other default adds.
 pub(super) fn breaches_of_default(schema: &Value, default: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    walk(schema, default, "the default", &mut found);
-    found
+    let mut walk = Walk {
+        found: Vec::new(),
+        defaults_apply: false,
+    };
+    walk.value(schema, default, "the default");
+    walk.found
+}
+
+/// Whether two values are the same, however their numbers are written.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |(name, one)| other.get(name).is_some_and(|other| is_same(one, other));
+            one.len() == other.len() && one.iter().all(has)
+        }
+        _ => one == other,
+    }
 }
 
 fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true || schema["x-kubernetes-embedded-resource"] == true
 }
 
-fn walk(schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
-    if value.is_null() {
-        return;
-    }
-    if !has_type(schema, value) {
-        let accepted = match text(schema, "/type") {
-            "" => "a number or text",
-            accepted => accepted,
-        };
-        return found.push(format!("{at} is {value}; its schema says {accepted}"));
-    }
-    let choices = list(schema, "/enum");
-    if !choices.is_empty() && !choices.contains(value) {
-        let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
-        found.push(format!("{at} is {value}; accepted are {}", choices.join(", ")));
-    }
-    bounds(schema, value, at, found);
-    let is_open_list = is_open(schema) && schema["items"].is_null();
-    let items = value.as_array().into_iter().flatten().enumerate();
-    for (index, item) in items.filter(|_| !is_open_list) {
-        walk(&schema["items"], item, &format!("{at}[{index}]"), found);
-    }
-    let Some(fields) = value.as_object() else { return };
-    required(schema, value, &format!("{at}."), found);
-    for (name, value) in fields {
-        // Every object has these
-        if schema["x-kubernetes-embedded-resource"] == true
-            && ["apiVersion", "kind", "metadata"].contains(&name.as_str())
-        {
-            continue;
-        }
-        let inner = format!("{at}.{name}");
-        let (property, others) = (&schema["properties"][name], &schema["additionalProperties"]);
-        match (property, others) {
-            (Value::Null, Value::Object(_)) => walk(others, value, &inner, found),
-            (Value::Null, Value::Bool(true)) => {}
-            (Value::Null, _) if is_open(schema) => {}
-            (Value::Null, _) => found.push(format!("{inner} is no field of its schema")),
-            (property, _) => walk(property, value, &inner, found),
-        }
-    }
+struct Walk {
+    found: Vec<String>,
+    /// Whether what is missing is there if it has a default.
+    defaults_apply: bool,
 }
 
-fn required(schema: &Value, object: &Value, before: &str, found: &mut Vec<String>) {
-    for name in list(schema, "/required").iter().filter_map(Value::as_str) {
-        let has_default = !schema["properties"][name]["default"].is_null();
-        if object[name].is_null() && !has_default {
-            found.push(format!("{before}{name} is missing"));
+impl Walk {
+    fn tell(&mut self, breach: String) {
+        self.found.push(breach);
+    }
+
+    fn value(&mut self, schema: &Value, value: &Value, at: &str) {
+        if value.is_null() {
+            return;
+        }
+        if !has_type(schema, value) {
+            let accepted = match text(schema, "/type") {
+                "" => "a number or text",
+                accepted => accepted,
+            };
+            return self.tell(format!("{at} is {value}; its schema says {accepted}"));
+        }
+        let choices = list(schema, "/enum");
+        if !choices.is_empty() && !choices.iter().any(|choice| is_same(choice, value)) {
+            let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
+            self.tell(format!("{at} is {value}; accepted are {}", choices.join(", ")));
+        }
+        self.bounds(schema, value, at);
+        let is_open_list = is_open(schema) && schema["items"].is_null();
+        let items = value.as_array().into_iter().flatten().enumerate();
+        for (index, item) in items.filter(|_| !is_open_list) {
+            self.value(&schema["items"], item, &format!("{at}[{index}]"));
+        }
+        let Some(fields) = value.as_object() else { return };
+        self.required(schema, value, &format!("{at}."));
+        for (name, value) in fields {
+            // Every object has these
+            if schema["x-kubernetes-embedded-resource"] == true
+                && ["apiVersion", "kind", "metadata"].contains(&name.as_str())
+            {
+                continue;
+            }
+            let inner = format!("{at}.{name}");
+            let (property, others) = (&schema["properties"][name], &schema["additionalProperties"]);
+            match (property, others) {
+                (Value::Null, Value::Object(_)) => self.value(others, value, &inner),
+                (Value::Null, Value::Bool(true)) => {}
+                (Value::Null, _) if is_open(schema) => {}
+                (Value::Null, _) => self.tell(format!("{inner} is no field of its schema")),
+                (property, _) => self.value(property, value, &inner),
+            }
+        }
+    }
+
+    fn required(&mut self, schema: &Value, object: &Value, before: &str) {
+        for name in list(schema, "/required").iter().filter_map(Value::as_str) {
+            let has_default = self.defaults_apply && !schema["properties"][name]["default"].is_null();
+            if object[name].is_null() && !has_default {
+                self.tell(format!("{before}{name} is missing"));
+            }
+        }
+    }
+
+    fn bounds(&mut self, schema: &Value, value: &Value, at: &str) {
+        let measured = match value {
+            Value::Number(number) => [("minimum", "maximum", number.as_f64())],
+            Value::String(text) => [("minLength", "maxLength", Some(text.chars().count() as f64))],
+            Value::Array(items) => [("minItems", "maxItems", Some(items.len() as f64))],
+            Value::Object(fields) => [("minProperties", "maxProperties", Some(fields.len() as f64))],
+            _ => return,
+        };
+        for (least, most, measure) in measured {
+            let Some(measure) = measure else { continue };
+            if schema[least].as_f64().is_some_and(|bound| measure < bound) {
+                self.tell(format!("{at} is {value}; {least} is {}", schema[least]));
+            }
+            if schema[most].as_f64().is_some_and(|bound| measure > bound) {
+                self.tell(format!("{at} is {value}; {most} is {}", schema[most]));
+            }
         }
     }
 }
@@ -102,25 +151,6 @@ fn has_type(schema: &Value, value: &Value) -> bool {
         // 1.0 is one as well
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         _ => true,
-    }
-}
-
-fn bounds(schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
-    let measured = match value {
-        Value::Number(number) => [("minimum", "maximum", number.as_f64())],
-        Value::String(text) => [("minLength", "maxLength", Some(text.chars().count() as f64))],
-        Value::Array(items) => [("minItems", "maxItems", Some(items.len() as f64))],
-        Value::Object(fields) => [("minProperties", "maxProperties", Some(fields.len() as f64))],
-        _ => return,
-    };
-    for (least, most, measure) in measured {
-        let Some(measure) = measure else { continue };
-        if schema[least].as_f64().is_some_and(|bound| measure < bound) {
-            found.push(format!("{at} is {value}; {least} is {}", schema[least]));
-        }
-        if schema[most].as_f64().is_some_and(|bound| measure > bound) {
-            found.push(format!("{at} is {value}; {most} is {}", schema[most]));
-        }
     }
 }
 

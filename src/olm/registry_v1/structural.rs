@@ -1,7 +1,7 @@
 //! Whether a schema is structural, as the API server asks of definitions (`ValidateStructural` of apiextensions-apiserver): what there is stands outside of
 //! `allOf`, `anyOf`, `oneOf` and `not`, which only restrict it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::openapi::{self, EMBEDDED, INT_OR_STRING, PRESERVE, RULES};
 use crate::olm::manifests::{list, text};
@@ -107,10 +107,10 @@ impl Walk<'_> {
             self.structural(&format!("{at}/additionalProperties"), others);
         }
         self.typed(at, schema, is_root);
-        let pattern = int_or_string(schema);
-        for (inner, restriction) in logical(at, schema) {
-            let skips = pattern.is_some_and(|pattern| inner.starts_with(&format!("{at}/{pattern}/")));
-            self.restriction(&inner, restriction, skips);
+        let first = schema["allOf"].get(0).is_some_and(is_int_or_string);
+        self.restrictions(at, schema, is_int_or_string(schema), first);
+        if is_root && schema["nullable"] == true {
+            self.forbid(at, "nullable", "must not be true at the root");
         }
         let is_embedded = schema[EMBEDDED] == true;
         if is_root || is_embedded {
@@ -178,11 +178,18 @@ impl Walk<'_> {
         }
     }
 
-    /// A schema within a logical one. The types of what is a number or text may stand there.
-    fn restriction(&mut self, at: &str, schema: &Value, is_pattern: bool) {
-        if is_pattern {
-            return;
+    /// The schemas within logical ones. In the one pattern of what is a number or text types may stand: in `anyOf`, or in that of the first of `allOf`.
+    fn restrictions(&mut self, at: &str, schema: &Value, any_of: bool, any_of_first: bool) {
+        let (pattern, first) = (format!("{at}/anyOf/"), format!("{at}/allOf/0"));
+        for (inner, restriction) in logical(at, schema) {
+            if !(any_of && inner.starts_with(&pattern)) {
+                self.restriction(&inner, restriction, any_of_first && inner == first);
+            }
         }
+    }
+
+    /// A schema within a logical one.
+    fn restriction(&mut self, at: &str, schema: &Value, any_of: bool) {
         for field in OUTSIDE {
             // Nobody asks for them, as long as nothing is restricted by them
             let is_there = match field {
@@ -206,11 +213,7 @@ impl Walk<'_> {
         if schema["items"].is_object() {
             self.restriction(&format!("{at}/items"), &schema["items"], false);
         }
-        let pattern = int_or_string(schema);
-        for (inner, restriction) in logical(at, schema) {
-            let skips = pattern.is_some_and(|pattern| inner.starts_with(&format!("{at}/{pattern}/")));
-            self.restriction(&inner, restriction, skips);
-        }
+        self.restrictions(at, schema, any_of, false);
     }
 
     /// Whether what is restricted at the root is there. Further in nobody asks.
@@ -237,29 +240,15 @@ impl Walk<'_> {
     }
 }
 
-/// Where the one pattern stands in which types may be within a logical schema: of what is a number or text.
-fn int_or_string(schema: &Value) -> Option<&'static str> {
-    let either = |schema: &Value| {
-        let types = list(schema, "/anyOf");
-        types
-            == [
-                serde_json::json!({"type": "integer"}),
-                serde_json::json!({"type": "string"}),
-            ]
-    };
-    if either(schema) {
-        return Some("anyOf");
-    }
-    schema["allOf"]
-        .get(0)
-        .filter(|first| either(first))
-        .map(|_| "allOf/0")
+/// Whether there is the pattern of what is a number or text.
+fn is_int_or_string(schema: &Value) -> bool {
+    let types = [json!({"type": "integer"}), json!({"type": "string"})];
+    list(schema, "/anyOf") == types
 }
 
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
 

@@ -3,6 +3,7 @@
 //! What is written is canonical, so that the same value gives the same bytes in every build: keys are sorted (whatever map type
 //! a library used underneath), lists keep their order, text of several lines is a literal block.
 
+mod lines;
 mod read;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-pub(in crate::olm) use read::Lines;
+pub(in crate::olm) use lines::Lines;
 
 use super::Error;
 

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
+use super::lines::Lines;
 use crate::olm::pointer::escaped;
 
 /// Deeper than this nobody writes by hand, and as deep as this `serde_json` reads.
@@ -16,9 +19,6 @@ const MOST_REPEATED: usize = 100_000;
 /// The line, from 1, and what is wrong there.
 pub(super) type Wrong = (usize, String);
 
-/// The lines of fields, by the JSON pointers that lead to them. A field begins with its key.
-pub(in crate::olm) type Lines = BTreeMap<String, usize>;
-
 /// Every document, each with its line; those that are empty are null.
 pub(super) fn all(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
     Reader::new(text, None).documents()
@@ -26,7 +26,7 @@ pub(super) fn all(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
 
 /// Where the fields of the first document are, as far as it can be read.
 pub(super) fn lines(text: &str) -> Lines {
-    let mut lines = Lines::new();
+    let mut lines = Lines::default();
     // What is wrong with it was told when it was read
     let _ = Reader::new(text, Some(&mut lines)).documents();
     lines
@@ -46,6 +46,8 @@ struct Reader<'a> {
     repeated: usize,
     /// Whether lines end as they do in 1.1 only.
     has_breaks: bool,
+    /// Where it is said that it is not of version 1.1.
+    other_version: Option<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -58,6 +60,7 @@ impl<'a> Reader<'a> {
             anchors: BTreeMap::new(),
             repeated: 0,
             has_breaks: text.contains(BREAKS),
+            other_version: other_version(text),
         }
     }
 
@@ -71,6 +74,9 @@ impl<'a> Reader<'a> {
 
     fn documents(mut self) -> Result<Vec<(usize, Value)>, Wrong> {
         let mut read = Vec::new();
+        if let Some(line) = self.other_version {
+            return Err((line, "it is not of YAML's version 1.1".to_owned()));
+        }
         loop {
             let (event, span) = self.next()?;
             match event {
@@ -82,17 +88,15 @@ impl<'a> Reader<'a> {
                     let line = span.start.line();
                     self.note(line);
                     read.push((line, self.node(event, span)?));
+                    self.lines = None;
                 }
             }
         }
     }
 
-    /// Of what is there twice, the first counts.
     fn note(&mut self, line: usize) {
-        if let Some(lines) = &mut self.lines
-            && !lines.contains_key(&self.pointer)
-        {
-            lines.insert(self.pointer.clone(), line);
+        if let Some(lines) = &mut self.lines {
+            lines.note(&self.pointer, line);
         }
     }
 
@@ -100,20 +104,16 @@ impl<'a> Reader<'a> {
         let line = span.start.line();
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let is_text = tag
-                    .as_ref()
-                    .is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
-                let is_plain = style == ScalarStyle::Plain && !is_text;
-                let value = if is_plain {
-                    plain(&text)
-                } else {
-                    let is_quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
-                    let is_folded = self.has_breaks && is_quoted;
-                    Ok(Value::from(if is_folded {
-                        unindented(&text)
-                    } else {
-                        text.into_owned()
-                    }))
+                let value = match tag {
+                    Some(tag) => tagged(&tag, &text),
+                    None if style == ScalarStyle::Plain => plain(&text),
+                    None if self.has_breaks
+                        && style != ScalarStyle::Literal
+                        && style != ScalarStyle::Folded =>
+                    {
+                        Ok(Value::from(unindented(&text)))
+                    }
+                    None => Ok(Value::from(text.into_owned())),
                 };
                 (anchor, value.map_err(|why| (line, why))?)
             }
@@ -173,22 +173,15 @@ impl<'a> Reader<'a> {
     }
 
     fn map(&mut self) -> Result<Value, Wrong> {
-        let (mut fields, mut merged, above) = (Map::new(), Map::new(), self.pointer.len());
+        let (mut fields, above) = (Map::new(), self.pointer.len());
         loop {
             let (event, span) = self.next()?;
             let line = span.start.line();
             if event == Event::MappingEnd {
-                for (name, value) in merged {
-                    fields.entry(name).or_insert(value);
-                }
                 return Ok(Value::Object(fields));
             }
-            let merges = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
-            let name = match self.key(event, span)? {
-                Value::String(name) => name,
-                Value::Array(_) | Value::Object(_) => return Err((line, "a key is no text".to_owned())),
-                other => other.to_string(),
-            };
+            let merges = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
+            let name = name(self.key(event, span)?).map_err(|why| (line, why))?;
             if self.lines.is_some() && !merges {
                 self.pointer.push('/');
                 self.pointer += &escaped(&name);
@@ -197,21 +190,10 @@ impl<'a> Reader<'a> {
             let (event, span) = self.next()?;
             let value = self.node(event, span)?;
             self.pointer.truncate(above);
-            if !merges {
+            if merges {
+                merge(&mut fields, value).map_err(|why| (line, why))?;
+            } else {
                 fields.insert(name, value);
-                continue;
-            }
-            let others = match value {
-                Value::Array(others) => others,
-                one => vec![one],
-            };
-            for other in others {
-                let Value::Object(other) = other else {
-                    return Err((line, "what is merged (<<) is no map".to_owned()));
-                };
-                for (name, value) in other {
-                    merged.entry(name).or_insert(value);
-                }
             }
         }
     }
@@ -223,6 +205,53 @@ impl<'a> Reader<'a> {
         self.lines = lines;
         key
     }
+}
+
+/// The line of the directive before the first document if it names another version than 1.1.
+fn other_version(text: &str) -> Option<usize> {
+    let mut head = (1..)
+        .zip(text.lines())
+        .take_while(|(_, line)| line.is_empty() || line.starts_with(['#', '%']));
+    let (at, directive) = head.find(|(_, line)| line.starts_with("%YAML"))?;
+    (directive.split_whitespace().nth(1) != Some("1.1")).then_some(at)
+}
+
+/// What a key is called in JSON.
+fn name(key: Value) -> Result<String, String> {
+    match key {
+        Value::String(name) => Ok(name),
+        Value::Bool(_) => Ok(key.to_string()),
+        Value::Number(number) if number.is_f64() => Ok(shortest(&number)),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => Err("a key is no text".to_owned()),
+    }
+}
+
+/// As the shortest of Go's two forms, with the precision of 32 bits.
+fn shortest(number: &Number) -> String {
+    let scientific = format!("{:e}", number.as_f64().unwrap_or_default() as f32);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
+        return (number.as_f64().unwrap_or_default() as f32).to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+/// What is merged takes the place of what stands before it, and the first of several maps that of the others.
+fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), String> {
+    let others = match value {
+        Value::Array(others) => others,
+        one => vec![one],
+    };
+    for other in others.into_iter().rev() {
+        let Value::Object(other) = other else {
+            return Err("what is merged (<<) is no map".to_owned());
+        };
+        fields.extend(other);
+    }
+    Ok(())
 }
 
 /// A text without the indentation of its lines.
@@ -244,6 +273,30 @@ fn count(value: &Value) -> usize {
         Value::Array(items) => items.iter().map(count).sum(),
         Value::Object(fields) => fields.values().map(count).sum(),
         _ => 0,
+    }
+}
+
+/// What a word stands for whose type is written down. Of types that are nobody's but the author's nothing is known.
+fn tagged(tag: &Tag, text: &str) -> Result<Value, String> {
+    let kind = if tag.is_yaml_core_schema() {
+        tag.suffix.as_str()
+    } else {
+        ""
+    };
+    let value = match kind {
+        "int" | "float" | "bool" | "null" => plain(text)?,
+        "binary" => {
+            let decoded = BASE64_STANDARD.decode(text);
+            let decoded = decoded.map_err(|error| format!("!!binary holds no base64: {error}"))?;
+            return Ok(Value::from(String::from_utf8_lossy(&decoded)));
+        }
+        _ => return Ok(Value::from(text)),
+    };
+    match (kind, &value) {
+        ("int", Value::Number(number)) if !number.is_f64() => Ok(value),
+        ("float", Value::Number(number)) => Ok(number.as_f64().map_or(Value::Null, Value::from)),
+        ("bool", Value::Bool(_)) | ("null", Value::Null) => Ok(value),
+        _ => Err(format!("{text:?} is no {kind}, as which it is marked")),
     }
 }
 
@@ -277,10 +330,9 @@ fn number(text: &str) -> Option<Number> {
 
 /// A leading zero makes it a number of base 8.
 fn integer(digits: &str) -> Option<Number> {
-    let (is_negative, rest) = match digits.as_bytes().first()? {
-        b'-' => (true, &digits[1..]),
-        b'+' => (false, &digits[1..]),
-        _ => (false, digits),
+    let (sign, rest) = match digits.as_bytes().first()? {
+        sign @ (b'-' | b'+') => (Some(*sign), &digits[1..]),
+        _ => (None, digits),
     };
     let (base, rest) = match rest.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, &rest[2..]),
@@ -293,10 +345,11 @@ fn integer(digits: &str) -> Option<Number> {
         return None;
     }
     let size = u64::from_str_radix(rest, base).ok()?;
-    if !is_negative {
-        return Some(size.into());
+    match sign {
+        None => Some(size.into()),
+        Some(b'-') => 0_i64.checked_sub_unsigned(size).map(Number::from),
+        Some(_) => i64::try_from(size).ok().map(Number::from),
     }
-    0_i64.checked_sub_unsigned(size).map(Number::from)
 }
 
 /// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
@@ -349,15 +402,25 @@ mod tests {
     #[case("'yes'", json!("yes"))]
     #[case("\"0644\"", json!("0644"))]
     #[case("!!str 12", json!("12"))]
+    #[case("!!int '12'", json!(12))]
+    #[case("!!float 1", json!(1.0))]
+    #[case("!!binary YQ==", json!("a"))]
+    #[case("!mine 12", json!("12"))]
     #[case("2001-01-01", json!("2001-01-01"))]
     #[case("12:30", json!("12:30"))]
     #[case("1.2.3", json!("1.2.3"))]
     #[case("0x", json!("0x"))]
+    #[case(".5_0", json!(0.5))]
+    #[case("+18446744073709551615", json!(18446744073709551615.0))]
     #[case("4e54321", json!("4e54321"))]
     #[case("--1", json!("--1"))]
     #[case("- 'a\u{2028}  b'", json!(["a\u{2028}b"]))]
     #[case("yes: 1", json!({"true": 1}))]
     #[case("1: a", json!({"1": "a"}))]
+    #[case("1.0: a", json!({"1": "a"}))]
+    #[case("1.5e+7: a", json!({"1.5e+07": "a"}))]
+    #[case("%YAML 1.1\n---\na: 1", json!({"a": 1}))]
+    #[case("a: &x {b: 1, c: 1}\nd:\n  b: 2\n  <<: *x", json!({"a": {"b": 1, "c": 1}, "d": {"b": 1, "c": 1}}))]
     #[case("a: 1\na: 2", json!({"a": 2}))]
     #[case("a: &x {b: 1, c: 1}\nd:\n  <<: *x\n  b: 2", json!({"a": {"b": 1, "c": 1}, "d": {"b": 2, "c": 1}}))]
     #[case("a: &x {b: 1}\nd: {<<: [*x, {b: 2, c: 3}]}", json!({"a": {"b": 1}, "d": {"b": 1, "c": 3}}))]
@@ -369,6 +432,9 @@ mod tests {
     #[case("a: [1", "expected ',' or ']'")]
     #[case("a: .inf", "no number in JSON")]
     #[case("[a]: 1", "a key is no text")]
+    #[case("~: 1", "a key is no text")]
+    #[case("%YAML 1.2\n---\na: 1", "version 1.1")]
+    #[case("!!int a", "no int")]
     #[case("a: &a [*a]", "names itself")]
     #[case("<<: 1", "no map")]
     fn what_is_no_json_is_refused(#[case] text: &str, #[case] why: &str) {

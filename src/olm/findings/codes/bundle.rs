@@ -20,6 +20,10 @@ rules! {
         "A file of manifests/ holds one object.",
         "OLM and its tools read the first document of a file and say nothing of the others: they are never installed.",
         "Give each object a file of its own.";
+    MANIFEST_TWICE = Warning "manifest-twice":
+        "A field is there once in its object.",
+        "The last one counts, for OLM and its tools, which say nothing. kubectl refuses the file, and whoever reads it may take the first for what counts.",
+        "Take one of the two out.";
     MANIFEST_IDENTITY = Error "manifest-identity":
         "An object has apiVersion, kind and a metadata.name that Kubernetes takes.",
         "OLM cannot create it otherwise.",
