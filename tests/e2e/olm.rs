@@ -41,6 +41,11 @@ pub struct Wish<'a> {
     /// The version to begin with; the head of the channel where there is none.
     pub starting: Option<&'a str>,
     pub approval: Approval,
+    /// Whether the Subscription says which nginx a proxy has that names none.
+    ///
+    /// OLM goes by what a Subscription configures only for the version that this one calls installed. An upgrade makes that the new version a moment before the old one
+    /// is being replaced, and OLM may use that moment to roll out the old one once more, without what was configured.
+    pub configured: bool,
 }
 
 impl<'a> Wish<'a> {
@@ -49,6 +54,7 @@ impl<'a> Wish<'a> {
             channel,
             starting: None,
             approval: Approval::Automatic,
+            configured: true,
         }
     }
 
@@ -57,6 +63,7 @@ impl<'a> Wish<'a> {
             channel,
             starting: Some(starting),
             approval: Approval::Manual,
+            configured: true,
         }
     }
 }
@@ -148,8 +155,10 @@ async fn create_subscription(world: &World, wish: Wish<'_>) -> Outcome {
         "source": PACKAGE,
         "sourceNamespace": OPERATORS,
         "installPlanApproval": approval,
-        "config": {"env": [{"name": "RELATED_IMAGE_NGINX", "value": world.settings.nginx}]},
     });
+    if wish.configured {
+        spec["config"] = json!({"env": [{"name": "RELATED_IMAGE_NGINX", "value": world.settings.nginx}]});
+    }
     if let Some(version) = wish.starting {
         spec["startingCSV"] = json!(csv_name(version));
     }

@@ -45,7 +45,12 @@ impl<'a> Proxy<'a> {
 
     /// As [`Proxy::prepare`], and a proxy that serves.
     pub async fn serving(world: &'a World, scenario: &str) -> Outcome<Self> {
-        Self::prepare(world, scenario).await?.brought_about().await
+        Self::serving_with(world, scenario, json!({})).await
+    }
+
+    /// As [`Proxy::serving`], with these fields of the spec on top.
+    pub async fn serving_with(world: &'a World, scenario: &str, spec: Value) -> Outcome<Self> {
+        Self::prepare(world, scenario).await?.brought_about(spec).await
     }
 
     /// As [`Proxy::serving`], in the version that the first release knew.
@@ -54,11 +59,11 @@ impl<'a> Proxy<'a> {
             kind: MY_PROXY_V1ALPHA1,
             ..Self::prepare(world, scenario).await?
         };
-        proxy.brought_about().await
+        proxy.brought_about(json!({})).await
     }
 
-    async fn brought_about(self) -> Outcome<Self> {
-        self.apply(json!({})).await?;
+    async fn brought_about(self, spec: Value) -> Outcome<Self> {
+        self.apply(spec).await?;
         self.comes_up().await?;
         Ok(self)
     }

@@ -177,8 +177,14 @@ pub async fn an_upgrade_whose_image_does_not_exist_leaves_the_old_version_at_wor
     world: Arc<World>,
 ) -> Outcome {
     from_nothing(&world).await?;
-    olm::install(&world, Wish::manual("broken", "0.2.0"), "0.2.0").await?;
-    let proxy = Proxy::serving(&world, "broken").await?;
+    // So that nobody but the upgrade touches the pods of the old version
+    let wish = Wish {
+        configured: false,
+        ..Wish::manual("broken", "0.2.0")
+    };
+    olm::install(&world, wish, "0.2.0").await?;
+    let image = json!({"image": world.settings.nginx});
+    let proxy = Proxy::serving_with(&world, "broken", image).await?;
     // Its kind was made anew a moment ago, which nobody does before an upgrade. As long as the garbage collector does not know it again, it asks for the owner of
     // each child by the version that the child names, and takes one that is closed, as 0.2.0's is in a moment, for an owner that is gone.
     throughout("the proxy to serve", KNOWN, || async {
