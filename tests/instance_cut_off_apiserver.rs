@@ -65,6 +65,22 @@ async fn a_primary_that_loses_the_api_server_alone_yields_and_there_are_never_tw
     writers.finish(&database).await;
 }
 
+/// The token of a pod that was deleted is worth nothing any more, so the Lease cannot be given back. The others hear that its PostgreSQL has ended from itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_ends_without_the_api_server_is_replaced_before_its_lease_runs_out() {
+    let database = Arc::new(Database::serving("last-words", 140, 3, Synchronous::Required).await);
+    let writers = Writers::start(&database).await;
+    let primary = database.primary().await.unwrap();
+    let cut = Instant::now();
+    database.cut_off_api(primary, true);
+    database.instances[primary].ask_to_stop();
+    database.another_primary(primary).await;
+    let pause = writers.resume(&database, cut).await;
+    figure("ended_without_api", pause);
+    assert!(pause < Duration::from_secs(4), "{pause:?}\n{}", database.logs());
+    writers.finish(&database).await;
+}
+
 /// By the usual one it would stop after 4 s: the other hears from the API server, and promises nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_longer_lease_lets_a_primary_through_a_longer_time_without_the_api_server() {

@@ -43,8 +43,6 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    use super::*;
-
     #[rstest]
     #[case(".spec.size", true)]
     #[case(".spec['a.b']", true)]

@@ -299,6 +299,9 @@ pub struct Report {
     pub name: String,
     /// How it would appear in the Lease: the pod's UID and a number that no other process has, with a dash between.
     pub identity: String,
+    /// Whether its PostgreSQL has ended, and is never started again by whoever has this identity: if the Lease names it, that is as good as given back. Once its
+    /// pod is deleted, the API server may take no write from it any more.
+    pub gone: bool,
     /// Which part it plays.
     pub role: Role,
     /// What it is doing.

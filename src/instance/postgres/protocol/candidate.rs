@@ -41,13 +41,14 @@ impl Protocol {
     fn succeed(&mut self, seen: &Seen, record: &Record, situation: &Situation<'_>) -> Command {
         let mine = seen.holder == situation.identity || is_predecessor(&seen.holder, situation.identity);
         let waited = situation.now.saturating_sub(seen.since);
+        let is_silent = !mine && !seen.holder.is_empty() && !self.has_ended(seen);
         if let Some(to) = record.handover.as_deref().filter(|to| *to != situation.me)
             && waited < HANDOVER
         {
             return self.idle(record, situation, format!("{to} to take over"));
         }
         // It would be taken from a holder that may have been promised to be left alone. One that gave it back was not, and one that has ended needs it no more.
-        if !mine && !seen.holder.is_empty() && !seen.ended && situation.now < self.promised {
+        if is_silent && situation.now < self.promised {
             return self.idle(
                 record,
                 situation,
@@ -58,7 +59,7 @@ impl Protocol {
             return self.go_on(record, situation);
         }
         let named = record.handover.as_deref() == Some(situation.me) && waited < HANDOVER;
-        if !mine && !seen.holder.is_empty() && !seen.ended {
+        if is_silent {
             return self.take_from_silent(record, situation);
         }
         self.compete(record, named, false, situation)

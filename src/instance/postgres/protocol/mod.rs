@@ -115,6 +115,8 @@ pub struct Protocol {
     promised: Moment,
     /// For how long whoever was last seen to hold the Lease claimed it.
     claimed: Duration,
+    /// The last holder of whom it was heard that it has ended.
+    gone: Option<String>,
     /// Since when the Lease has been seen to be free.
     free: Option<Moment>,
     /// Since when a replica has not received from a primary that is there.
@@ -346,6 +348,12 @@ impl Protocol {
         self.tenure.is_some_and(|tenure| now < tenure.until)
     }
 
+    /// Whether PostgreSQL has ended here, never to be started again by this process.
+    pub fn is_gone(&self, situation: &Situation<'_>) -> bool {
+        let exits = self.leaving.as_ref().is_some_and(|leaving| leaving.exit);
+        exits && matches!(situation.server, Server::Stopped) && situation.work.is_none()
+    }
+
     /// Which role the instance has, for whoever looks for one in that role.
     pub fn role(&self, situation: &Situation<'_>) -> Role {
         let running = match situation.server {
@@ -394,6 +402,11 @@ impl Protocol {
         let now = situation.now;
         if let Some(seen) = situation.lease.filter(|seen| !seen.holder.is_empty()) {
             self.claimed = seen.claimed;
+            // Whoever comes after it under its name says nothing of that.
+            let mut reports = situation.peers.values().map(|peer| &peer.report);
+            if reports.any(|report| report.gone && report.identity == seen.holder) {
+                self.gone = Some(seen.holder.clone());
+            }
         }
         if self.is_free(situation) {
             self.free.get_or_insert(now);
@@ -490,10 +503,15 @@ impl Protocol {
     fn is_free(&self, situation: &Situation<'_>) -> bool {
         let Some(seen) = situation.lease else { return false };
         seen.holder.is_empty()
-            || seen.ended
+            || self.has_ended(seen)
             || situation.now.saturating_sub(seen.since) >= situation.settings.timing.lease().max(seen.claimed)
             || is_predecessor(&seen.holder, situation.identity)
             || self.is_own(seen, situation)
+    }
+
+    /// Whether the holder is known to have ended, with its PostgreSQL: the kubelet says so of its container, or it has said so itself.
+    fn has_ended(&self, seen: &Seen) -> bool {
+        seen.ended || self.gone.as_ref() == Some(&seen.holder)
     }
 
     /// Whether it is held by this very process, which does not know: the answer to its claim was lost, or its time was up.

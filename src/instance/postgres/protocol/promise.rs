@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Command, Moment, Pleading, Protocol, Server, Situation, Tenure};
+use super::{Command, Moment, Pleading, Protocol, Situation, Tenure};
 use crate::api::database::MAX_LEASE;
 use crate::api::database::agent::{Plea, Record};
 
@@ -18,10 +18,8 @@ impl Protocol {
         situation: &Situation<'_>,
     ) -> Option<Command> {
         let now = situation.now;
-        let exits = self.leaving.as_ref().is_some_and(|leaving| leaving.exit);
         let retry = situation.settings.timing.retry();
-        let has_ended = exits && matches!(situation.server, Server::Stopped);
-        if has_ended || now < tenure.renewed + retry * 2 {
+        if self.is_gone(situation) || now < tenure.renewed + retry * 2 {
             return None;
         }
         // A renewal that was not answered may have taken effect, and whom it names may lead.

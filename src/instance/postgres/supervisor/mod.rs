@@ -47,6 +47,7 @@ use self::senses::Senses;
 use self::settings::Mounted;
 use self::watchdog::Watchdog;
 use self::work::{Tools, WorkError};
+use super::bounded::RequestError;
 use super::certificates::{self, Copied};
 use super::floors::Floors;
 use super::identity::{Identity, NoRandom};
@@ -189,6 +190,8 @@ async fn is_short_of_time(pods: &PodClient, name: &str, uid: &str) -> bool {
             .deletion_grace_period_seconds
             .is_some_and(|seconds| seconds < ENOUGH),
         Ok(_) => true,
+        // The token is worth nothing any more, as that of a pod that is gone is.
+        Err(RequestError::Api(kube::Error::Api(status))) => status.code == 401,
         Err(_) => false,
     }
 }

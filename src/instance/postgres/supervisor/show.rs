@@ -24,13 +24,15 @@ impl Supervisor {
     pub(super) fn tell(&mut self) {
         let now = Instant::now();
         self.note_freshness(now);
-        let role = self.with(|protocol, situation| protocol.role(situation));
+        let (role, gone) =
+            self.with(|protocol, situation| (protocol.role(situation), protocol.is_gone(situation)));
         let (server, looked) = self.server(now);
         // What waits for a restart is told together with the settings that it comes from.
         if self.process.postmaster.is_none() || self.has_read() {
             self.taken = Some(self.mounted.hash.clone());
         }
         let mut report = self.report(role, &server, now);
+        report.gone = gone;
         if let Server::Running(running) = &server {
             // Until then it is known only how much of it was applied.
             report.received.take_if(|_| running.replaying);

@@ -105,12 +105,13 @@ fn storm_with(
             _ => world.primary().unwrap_or(someone),
         };
         let other = world.chance.below(count) as usize;
-        match world.chance.below(16) {
+        match world.chance.below(17) {
             0 => world.kill(victim),
             1 => world.delete(victim),
             2 => world.kill_postgres(victim),
             3 => world.hang(victim),
             4 => world.stop(victim),
+            16 => world.stop_without_the_api_server(victim),
             5 => world.hand_over(victim),
             6 => drop(world.api_cut.insert(victim)),
             7 if other != victim => drop(world.cut.insert((victim.min(other), victim.max(other)))),
@@ -215,6 +216,29 @@ fn a_disk_that_hangs_costs_its_instance_the_lease_although_nothing_can_be_killed
             world.told()
         );
         world.run(secs(90));
+        whole(&mut world, secs(60));
+        assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
+    }
+}
+
+/// The token of a pod that is deleted is worth nothing any more, so whoever it was cannot give the Lease back. It says to the others that it has ended.
+#[rstest]
+#[case(2)]
+#[case(3)]
+fn a_primary_that_ends_without_the_api_server_is_replaced_before_its_lease_runs_out(
+    #[case] instances: usize,
+) {
+    for seed in 0..20 {
+        let mut world = World::new(seed, instances, Synchronous::Required);
+        whole(&mut world, secs(60));
+        world.run(secs(10));
+        let primary = world.primary().unwrap();
+        world.stop_without_the_api_server(primary);
+        world.run(secs(3));
+        world.delete(primary);
+        let is_another = |world: &World| world.primary().is_some_and(|now| now != primary);
+        until(&mut world, secs(1), "led by another", is_another);
+        world.api_cut.clear();
         whole(&mut world, secs(60));
         assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
     }

@@ -67,6 +67,16 @@ impl World {
         self.instances[index].protocol.asked_to_stop(hurry);
     }
 
+    /// Its pod is deleted with no time left: it is told, and the API server takes nothing from it any more.
+    pub fn stop_without_the_api_server(&mut self, index: usize) {
+        let name = self.instances[index].name.clone();
+        self.say(format!(
+            "{name} is asked to stop, and the API server knows it no more"
+        ));
+        self.api_cut.insert(index);
+        self.instances[index].protocol.asked_to_stop(true);
+    }
+
     pub fn hand_over(&mut self, index: usize) {
         let answer = self.with(index, |protocol, situation| {
             protocol.asked_to_hand_over(None, situation)

@@ -155,10 +155,14 @@ impl World {
     }
 
     pub(super) fn report(&mut self, index: usize) -> Report {
-        let role = self.with(index, |protocol, situation| protocol.role(situation));
+        let (role, gone) = self.with(index, |protocol, situation| {
+            (protocol.role(situation), protocol.is_gone(situation))
+        });
         let (now, instance) = (self.now, &self.instances[index]);
         let mut report = Report {
             name: instance.name.clone(),
+            identity: instance.identity(),
+            gone,
             role,
             contents: instance.volume.data.contents(),
             api_ms: instance.api.map(|api| (now - api).as_millis() as u64),
