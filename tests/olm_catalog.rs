@@ -273,6 +273,91 @@ fn an_upgrade_that_begins_with_versions_that_the_one_before_does_not_know_is_nam
     );
 }
 
+/// Three releases in two channels, of which the last is in one.
+fn three_releases() -> Catalog {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["candidate", "stable"]);
+    add(&mut catalog, "1.1.0", &["candidate", "stable"]);
+    add(&mut catalog, "1.2.0", &["candidate"]);
+    catalog
+}
+
+#[test]
+fn whoever_has_a_bundle_that_is_taken_back_is_upgraded_to_what_comes_after_it() {
+    let mut catalog = three_releases();
+    assert_eq!(catalog.remove("widgets.v1.1.0", &[]).unwrap(), ["stable"]);
+    catalog.check().unwrap();
+    assert_eq!(catalog.bundle("widgets.v1.1.0"), None);
+    assert_eq!(
+        channel(&catalog, "candidate"),
+        ["v1.0.0", "v1.2.0 <- v1.0.0, v1.1.0"]
+    );
+    assert_eq!(
+        channel(&catalog, "stable"),
+        ["v1.0.0"],
+        "nothing comes after it here, and who has it is told"
+    );
+}
+
+#[test]
+fn a_bundle_that_is_taken_out_of_one_channel_stays_in_the_others() {
+    let mut catalog = three_releases();
+    let channels = ["stable".to_owned()];
+    catalog.remove("widgets.v1.1.0", &channels).unwrap();
+    assert!(catalog.bundle("widgets.v1.1.0").is_some());
+    assert_eq!(
+        channel(&catalog, "candidate"),
+        ["v1.0.0", "v1.1.0 <- v1.0.0", "v1.2.0 <- v1.1.0"]
+    );
+    add(&mut catalog, "1.1.0", &["stable"]);
+    assert_eq!(text(&catalog), text(&three_releases()), "it can come back");
+}
+
+#[test]
+fn a_channel_without_a_bundle_goes_and_so_does_what_is_deprecated_of_it() {
+    let mut catalog = two_releases();
+    add(&mut catalog, "1.2.0", &["next"]);
+    catalog.deprecate(vec![
+        Deprecation::of_package("use gadgets"),
+        Deprecation::of_channel("next", "use stable"),
+        Deprecation::of_bundle("widgets.v1.2.0", "use 1.1.0"),
+    ]);
+    catalog.remove("widgets.v1.2.0", &[]).unwrap();
+    catalog.check().unwrap();
+    assert_eq!(catalog.get_channel("next"), None);
+    assert_eq!(catalog.deprecations(), [Deprecation::of_package("use gadgets")]);
+}
+
+#[test]
+fn what_a_skip_range_let_in_is_let_in_by_what_comes_after() {
+    let entries = "- name: widgets.v1.9.0\n  skipRange: <1.9.0\n- name: widgets.v1.10.0\n  replaces: widgets.v1.9.0\n  skipRange: '>=1.9.5 <1.10.0'\n";
+    let plain = text(&two_releases());
+    let before = "- name: widgets.v1.9.0\n- name: widgets.v1.10.0\n  replaces: widgets.v1.9.0\n";
+    assert!(plain.contains(before), "{plain}");
+    let mut catalog = reread(&plain.replace(before, entries)).unwrap();
+    catalog.remove("widgets.v1.9.0", &["stable".to_owned()]).unwrap();
+    let entry = &catalog.get_channel("stable").unwrap().entries[0];
+    assert_eq!(entry.skip_range.as_deref(), Some(">=1.9.5 <1.10.0 || <1.9.0"));
+    assert_eq!(entry.replaces, None);
+}
+
+#[rstest]
+#[case("widgets.v9.0.0", &[], "package widgets has no bundle widgets.v9.0.0; there are widgets.v1.0.0, widgets.v1.1.0, widgets.v1.2.0")]
+#[case("widgets.v1.2.0", &["stable"], "package widgets has no channel stable; there are candidate")]
+fn what_is_not_there_cannot_be_taken_back(#[case] name: &str, #[case] channels: &[&str], #[case] why: &str) {
+    let channels: Vec<String> = channels.iter().map(|&channel| channel.to_owned()).collect();
+    let refused = three_releases().remove(name, &channels).unwrap_err().to_string();
+    assert!(refused.contains(why), "{refused}");
+}
+
+#[test]
+fn the_last_bundle_is_not_taken_back() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["stable"]);
+    let refused = catalog.remove("widgets.v1.0.0", &[]).unwrap_err().to_string();
+    assert!(refused.contains("last bundle of package widgets"), "{refused}");
+}
+
 fn document(entries: &str) -> String {
     format!("---\n{{schema: olm.deprecations, package: widgets, entries: [{entries}]}}\n")
 }
@@ -482,6 +567,38 @@ fn stranded(channel: &Channel) -> Vec<&str> {
 }
 
 proptest! {
+    /// Whatever is taken back in whatever order: every version that is left gets to the head, and so do users of what was taken back, but for those of a head.
+    #[test]
+    fn what_is_left_after_removals_makes_whole_channels(
+        releases in prop::collection::vec(((0u64..3, 0u64..4), any::<bool>()), 2..16),
+        removals in prop::collection::vec(any::<prop::sample::Index>(), 1..8),
+    ) {
+        let mut catalog = Catalog::empty("widgets");
+        for ((minor, patch), is_stable) in releases {
+            let version = format!("1.{minor}.{patch}");
+            let channels = if is_stable { vec!["candidate".to_owned(), "stable".to_owned()] } else { vec!["candidate".to_owned()] };
+            catalog.add(BUNDLES[&version].clone(), &channels, "candidate").unwrap();
+        }
+        for removal in removals {
+            let names: Vec<String> = catalog.bundle_names().map(str::to_owned).collect();
+            if names.len() < 2 {
+                break;
+            }
+            let name = &names[removal.index(names.len())];
+            let with_it: Vec<String> = catalog.channel_names().filter(|channel| catalog.get_channel(channel).unwrap().has(name)).map(str::to_owned).collect();
+            let ended = catalog.remove(name, &[]).unwrap();
+            catalog.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
+            for channel in with_it.iter().filter(|channel| !ended.contains(channel)) {
+                if let Some(channel) = catalog.get_channel(channel) {
+                    prop_assert!(channel.entries.iter().any(|entry| entry.skips.contains(name)));
+                }
+            }
+            for name in catalog.channel_names() {
+                prop_assert_eq!(stranded(catalog.get_channel(name).unwrap()), Vec::<&str>::new());
+            }
+        }
+    }
+
     /// Every version in a channel gets to the head by replaces or skips, and the order of adding plays no part in the head.
     #[test]
     fn every_order_of_releases_makes_a_whole_channel(releases in prop::collection::vec(((0u64..3, 0u64..4), any::<bool>()), 1..24)) {

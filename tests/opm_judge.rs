@@ -128,6 +128,21 @@ fn opm_accepts_what_is_deprecated_and_refuses_what_is_not_there() {
 }
 
 #[test]
+fn opm_accepts_what_is_left_when_a_release_is_taken_back() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = published(scratch.path(), &HISTORY);
+    let mut catalog = Catalog::read(&folder, package::PACKAGE).unwrap();
+    let names: Vec<String> = catalog.bundle_names().map(str::to_owned).collect();
+    for name in &names[..names.len() - 1] {
+        catalog.remove(name, &[]).unwrap();
+        catalog.check().unwrap();
+        let tree = catalog.tree(Path::new("catalog")).unwrap();
+        tree.write(scratch.path()).unwrap();
+        assert_accepted(&opm(&["validate", &folder.display().to_string()]));
+    }
+}
+
+#[test]
 fn opm_accepts_promotions_in_any_order() {
     let scratch = tempfile::tempdir().unwrap();
     let catalog = published(scratch.path(), &PROMOTIONS);

@@ -139,6 +139,43 @@ fn a_file_says_what_is_deprecated_in_each_package_of_a_catalog() {
 }
 
 #[test]
+fn a_release_is_taken_back_and_another_deprecated() {
+    let scratch = tempfile::tempdir().unwrap();
+    for version in ["0.1.0", "0.1.1", "0.2.0"] {
+        publish(scratch.path(), version, &[]);
+    }
+    let folder = scratch.path().join("catalog").display().to_string();
+    let catalog = || read(&scratch.path().join("catalog/roadstead/catalog.yaml"));
+    let command = |arguments: &[&str]| {
+        let arguments = [&["catalog"], arguments, &["--catalog", &folder]].concat();
+        roadstead(&arguments).assert()
+    };
+    let note = "note: channel stable-v0.1 ends with a version before roadstead.v0.1.1: whoever has that stays on it until a version is added that skips it\n";
+    command(&["remove", "0.1.1"]).success().stderr(note);
+    let stable = "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0\n  skips:\n  - roadstead.v0.1.1\nname: stable\n";
+    assert!(catalog().contains(stable), "{}", catalog());
+    let before = catalog();
+    command(&["remove", "0.1.1"]).failure().stderr(
+        "roadstead: catalog: package roadstead has no bundle 0.1.1; there are roadstead.v0.1.0, roadstead.v0.2.0\n",
+    );
+
+    command(&["deprecate", "--bundle", "0.1.0", "--message", "use 0.2.0"]).success();
+    command(&["deprecate", "--channel", "stable-v0.1", "--message", "use stable"]).success();
+    let said = "---\nentries:\n- message: use stable\n  reference:\n    name: stable-v0.1\n    schema: olm.channel\n\
+                - message: use 0.2.0\n  reference:\n    name: roadstead.v0.1.0\n    schema: olm.bundle\npackage: roadstead\nschema: olm.deprecations\n";
+    assert_eq!(catalog(), format!("{before}{said}"));
+    command(&["deprecate", "--channel", "fast", "--message", "use stable"])
+        .failure()
+        .stderr("roadstead: catalog: package roadstead has no channel fast; there are candidate, stable, stable-v0.1, stable-v0.2\n");
+    command(&["deprecate", "--channel", "stable-v0.1", "--undo"]).success();
+    command(&["deprecate", "--bundle", "v0.1.0", "--undo"]).success();
+    assert_eq!(catalog(), before);
+    command(&["deprecate", "--undo"])
+        .failure()
+        .stderr("roadstead: --undo: it is not deprecated in package roadstead\n");
+}
+
+#[test]
 fn check_names_the_files_that_differ_and_touches_none() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().display().to_string();

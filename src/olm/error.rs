@@ -92,6 +92,17 @@ pub enum Error {
         first: String,
         second: String,
     },
+    #[error("catalog: package {package} has no {what} {value}; there are {}", known.join(", "))]
+    NotThere {
+        package: String,
+        what: &'static str,
+        value: String,
+        known: Vec<String>,
+    },
+    #[error(
+        "catalog: {bundle} is the last bundle of package {package}; to take the package out of the catalog, delete its folder"
+    )]
+    LastBundle { package: String, bundle: String },
     #[error("catalog: channel {channel} has no entry")]
     EmptyChannel { channel: String },
     #[error("catalog: channel {channel} lists {entry}, but there is no such bundle")]

@@ -136,6 +136,22 @@ fn fields() -> Vec<(&'static str, Value)> {
             json!({"type": "string", "pattern": "(a"}),
         ),
         (
+            "pattern with a range the wrong way round",
+            json!({"type": "string", "pattern": "[z-a]"}),
+        ),
+        (
+            "pattern with a number of times the wrong way round",
+            json!({"type": "string", "pattern": "a{3,2}"}),
+        ),
+        (
+            "pattern that repeats nothing",
+            json!({"type": "string", "pattern": "*a"}),
+        ),
+        (
+            "pattern that repeats a beginning, and begins with a brace",
+            json!({"type": "string", "pattern": "^*{a}"}),
+        ),
+        (
             "pattern with a brace and an octal escape",
             json!({"type": "string", "pattern": "^({[a-z]+}|[^\\0]|\\101)$"}),
         ),

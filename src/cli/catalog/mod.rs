@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+mod edit;
 mod serve;
 mod shown;
 mod validate;
@@ -27,6 +28,10 @@ enum Command {
     /// Bundles that are there stay, in their channels too. The same version again takes the place of the first.
     #[command(visible_alias = "add")]
     Generate(Box<Generate>),
+    /// Take a bundle back: whatever was upgraded to it, and its own users, are upgraded to what comes after it.
+    Remove(edit::Remove),
+    /// Say that a package, a channel or a bundle is deprecated, and what its users should do instead.
+    Deprecate(edit::Deprecate),
     /// Find all that is wrong with a catalog, whoever made it: what opm refuses, what its server and OLM stumble over later, and what nobody means. Fails if
     /// there are errors.
     Validate(validate::Args),
@@ -80,6 +85,8 @@ struct Generate {
 pub fn main(args: Args) -> Outcome {
     match args.command {
         Command::Generate(args) => generate(*args),
+        Command::Remove(args) => edit::remove(&args),
+        Command::Deprecate(args) => edit::deprecate(&args),
         Command::Validate(args) => validate::main(&args),
         Command::List(args) => shown::list(&args),
         Command::Graph(args) => shown::graph(&args),

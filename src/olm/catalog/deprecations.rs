@@ -53,7 +53,23 @@ const PACKAGE: &str = "olm.package";
 const CHANNEL: &str = "olm.channel";
 const BUNDLE: &str = "olm.bundle";
 
+impl Reference {
+    /// Whether the catalog has what it names.
+    pub(super) fn is_in(&self, catalog: &Catalog) -> bool {
+        match self.schema.as_str() {
+            CHANNEL => catalog.get_channel(&self.name).is_some(),
+            BUNDLE => catalog.bundle(&self.name).is_some(),
+            _ => true,
+        }
+    }
+}
+
 impl Deprecation {
+    /// The package is deprecated.
+    pub fn of_package(message: impl Into<String>) -> Self {
+        Self::of(PACKAGE, "", message)
+    }
+
     /// A channel is deprecated.
     pub fn of_channel(name: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of(CHANNEL, name, message)
@@ -146,6 +162,38 @@ impl Catalog {
             _ => (unknown, None),
         };
         (rank, place.unwrap_or(unknown), reference.clone())
+    }
+
+    /// Says that one more thing is deprecated, in the place of what was said of it before.
+    ///
+    /// # Errors
+    /// [`Error::NotThere`]; [`Error::Deprecation`] for an empty message.
+    pub fn deprecate_one(&mut self, entry: Deprecation) -> Result<(), Error> {
+        let Reference { schema, name } = &entry.reference;
+        match schema.as_str() {
+            CHANNEL if self.get_channel(name).is_none() => {
+                return Err(self.not_there("channel", name, self.channel_names()));
+            }
+            BUNDLE if self.bundle(name).is_none() => {
+                return Err(self.not_there("bundle", name, self.bundle_names()));
+            }
+            _ => {}
+        }
+        let mut entries = self.deprecations().to_vec();
+        entries.retain(|other| other.reference != entry.reference);
+        entries.push(entry);
+        self.deprecate(entries);
+        self.check_deprecations()
+    }
+
+    /// Says no more that something is deprecated. Whether it was.
+    pub fn revive(&mut self, reference: &Reference) -> bool {
+        let mut entries = self.deprecations().to_vec();
+        let before = entries.len();
+        entries.retain(|entry| entry.reference != *reference);
+        let was = entries.len() < before;
+        self.deprecate(entries);
+        was
     }
 
     /// The rules of operator-registry: `ConvertToModel` and `Validate` refuse a whole catalog that breaks one of them.

@@ -10,6 +10,7 @@ use super::{Error, Tree, bundle, yaml};
 
 mod chain;
 pub mod deprecations;
+mod remove;
 mod render;
 mod served;
 
@@ -344,6 +345,13 @@ impl Catalog {
         }
         if let Some(known) = known {
             package.default_channel = known;
+        }
+    }
+
+    /// The channel of a Subscription that names none. [`Catalog::check`] refuses one that is not there.
+    pub fn set_default_channel(&mut self, channel: &str) {
+        if let Some(package) = &mut self.package {
+            channel.clone_into(&mut package.default_channel);
         }
     }
 

@@ -286,11 +286,14 @@ impl Walk<'_> {
 /// Why Go would not compile a pattern, as far as that is certain: much else is an error in one grammar alone, such as what is within brackets.
 fn is_no_pattern(pattern: &str) -> Option<String> {
     use regex_syntax::ast::ErrorKind::{
-        EscapeUnexpectedEof, GroupUnclosed, GroupUnopened, UnsupportedLookAround,
+        ClassRangeInvalid, EscapeUnexpectedEof, GroupUnclosed, GroupUnopened, RepetitionCountInvalid,
+        RepetitionMissing, UnsupportedLookAround,
     };
     let error = regex_syntax::ast::parse::Parser::new().parse(pattern).err()?;
     let is_certain = match error.kind() {
-        EscapeUnexpectedEof | UnsupportedLookAround => true,
+        ClassRangeInvalid | EscapeUnexpectedEof | RepetitionCountInvalid | UnsupportedLookAround => true,
+        // A brace that counts nothing is one for Go
+        RepetitionMissing => !pattern.contains('{'),
         GroupUnclosed | GroupUnopened => !pattern.contains(['[', '\\']),
         _ => false,
     };

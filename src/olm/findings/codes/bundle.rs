@@ -7,7 +7,7 @@ rules! {
     BUNDLE_LAYOUT = Error "bundle-layout":
         "A bundle has a folder manifests/ and a folder metadata/, and in the first one files alone, none of them hidden.",
         "The unpacker of OLM reads these two, and no folder within the first. Links that lead to folders, and hidden files, upstream's tools refuse.",
-        "Move the files to where the message says.";
+        "Move the file, or rename or take out a hidden one.";
     MANIFEST_UNREADABLE = Error "manifest-unreadable":
         "A file of the bundle can be read, is UTF-8 and has at most 4 MiB.",
         "The unpacker of OLM fails on one that cannot, and takes 1 MiB of all of them together.",
