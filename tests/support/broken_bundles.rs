@@ -329,6 +329,15 @@ pub fn all() -> Vec<Broken> {
             ),
         )
         .differs("upstream reads the first document, and says nothing of the others"),
+        of(
+            "field-twice",
+            "manifest-twice",
+            file(
+                "manifests/x.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata: {a: b}\ndata: {a: c}\n",
+            ),
+        )
+        .differs(MILD),
         of("kindless", "manifest-identity", object(json!({"apiVersion": "v1", "metadata": {"name": "a"}}))),
         of("nameless", "manifest-identity", object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}))),
         of(

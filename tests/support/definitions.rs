@@ -539,6 +539,11 @@ pub fn whole() -> Vec<(&'static str, &'static str, Value)> {
             FIRST,
             with_status(json!({"maxProperties": 3})),
         ),
+        (
+            "status beside what nobody knows",
+            FIRST,
+            with_status(json!({"x-widgets-note": "made by a tool", "readOnly": true})),
+        ),
         ("scale", within("subresources"), scale(".status.selector")),
         (
             "scale by what is nowhere",

@@ -11,30 +11,30 @@ use crate::olm::manifests::{list, text};
 use crate::olm::names::{is_dns_1035_label, is_dns_subdomain};
 use crate::olm::pointer::dotted;
 
-/// What may be said at the root of a schema beside a status subresource.
-const BESIDE_STATUS: [&str; 22] = [
-    "description",
-    "type",
-    "format",
-    "title",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "multipleOf",
-    "required",
-    "items",
-    "properties",
-    "externalDocs",
-    "example",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
+/// What may not be said at the root of a schema beside a status subresource. What the API server does not know it drops before it looks.
+const NOT_BESIDE_STATUS: [&str; 22] = [
+    "id",
+    "$schema",
+    "$ref",
+    "default",
+    "enum",
+    "maxProperties",
+    "minProperties",
+    "allOf",
+    "oneOf",
+    "anyOf",
+    "not",
+    "additionalProperties",
+    "patternProperties",
+    "dependencies",
+    "additionalItems",
+    "definitions",
+    "nullable",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
 ];
 
 pub(super) fn check(bundle: &Bundle, found: &mut Vec<Finding>) {
@@ -295,7 +295,7 @@ impl Judge<'_> {
     fn beside_status(&mut self, at: &str, version: &Value) {
         let schema = version["schema"]["openAPIV3Schema"].as_object();
         for (field, value) in schema.into_iter().flatten() {
-            if structural::is_said(value) && !BESIDE_STATUS.contains(&field.as_str()) {
+            if structural::is_said(value) && NOT_BESIDE_STATUS.contains(&field.as_str()) {
                 let pointer = format!("{at}/schema/openAPIV3Schema/{field}");
                 let accepted = "it must not stand at the root where there is a status subresource";
                 self.wrong(&codes::CRD_SCHEMA, &pointer, accepted);

@@ -23,8 +23,8 @@ impl Lines {
         Self { first, fields }
     }
 
-    /// The pointers of what is there twice.
-    pub(super) fn twice(&self) -> &[String] {
+    /// The pointers of what is there more than once, and whether there are more than those.
+    pub(super) fn twice(&self) -> (&[String], bool) {
         self.fields.twice()
     }
 

@@ -279,14 +279,20 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
         ));
     }
     if let Some(object) = &first {
-        told_twice(object, found);
+        tell_twice(object, found);
     }
     first
 }
 
-fn told_twice(object: &Object, found: &mut Vec<Finding>) {
-    for pointer in object.lines().twice() {
-        let message = format!("{} is there twice; the last one counts", dotted(pointer));
+fn tell_twice(object: &Object, found: &mut Vec<Finding>) {
+    let (twice, has_more) = object.lines().twice();
+    for (index, pointer) in twice.iter().enumerate() {
+        let others = if has_more && index + 1 == twice.len() {
+            ", and there are more like it"
+        } else {
+            ""
+        };
+        let message = format!("{} is there twice; the last one counts{others}", dotted(pointer));
         found.push(object.finding(&codes::MANIFEST_TWICE, pointer, message));
     }
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
@@ -15,6 +16,12 @@ use crate::olm::pointer::escaped;
 const DEEPEST: usize = 128;
 /// So many values what is written once and named again and again may come to.
 const MOST_REPEATED: usize = 100_000;
+
+/// As Go reads base64: bits that are left over may be set.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// The line, from 1, and what is wrong there.
 pub(super) type Wrong = (usize, String);
@@ -107,12 +114,7 @@ impl<'a> Reader<'a> {
                 let value = match tag {
                     Some(tag) => tagged(&tag, &text),
                     None if style == ScalarStyle::Plain => plain(&text),
-                    None if self.has_breaks
-                        && style != ScalarStyle::Literal
-                        && style != ScalarStyle::Folded =>
-                    {
-                        Ok(Value::from(unindented(&text)))
-                    }
+                    None if self.has_breaks && is_folded(style) => Ok(Value::from(unindented(&text))),
                     None => Ok(Value::from(text.into_owned())),
                 };
                 (anchor, value.map_err(|why| (line, why))?)
@@ -181,29 +183,30 @@ impl<'a> Reader<'a> {
                 return Ok(Value::Object(fields));
             }
             let merges = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
-            let name = name(self.key(event, span)?).map_err(|why| (line, why))?;
+            let name = name(self.without_lines(event, span)?).map_err(|why| (line, why))?;
             if self.lines.is_some() && !merges {
                 self.pointer.push('/');
                 self.pointer += &escaped(&name);
                 self.note(line);
             }
             let (event, span) = self.next()?;
-            let value = self.node(event, span)?;
-            self.pointer.truncate(above);
             if merges {
-                merge(&mut fields, value).map_err(|why| (line, why))?;
+                let is_named = matches!(event, Event::Alias(_));
+                let value = self.without_lines(event, span)?;
+                merge(&mut fields, value, is_named).map_err(|why| (line, why))?;
             } else {
-                fields.insert(name, value);
+                fields.insert(name, self.node(event, span)?);
             }
+            self.pointer.truncate(above);
         }
     }
 
-    /// A key's own fields have no lines.
-    fn key(&mut self, event: Event<'a>, span: Span) -> Result<Value, Wrong> {
+    /// What is within a key, or is merged, has no lines.
+    fn without_lines(&mut self, event: Event<'a>, span: Span) -> Result<Value, Wrong> {
         let lines = self.lines.take();
-        let key = self.node(event, span);
+        let value = self.node(event, span);
         self.lines = lines;
-        key
+        value
     }
 }
 
@@ -239,10 +242,10 @@ fn shortest(number: &Number) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// What is merged takes the place of what stands before it, and the first of several maps that of the others.
-fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), String> {
+/// What is merged takes the place of what stands before it, and the first of several maps that of the others. A list of them is written in place.
+fn merge(fields: &mut Map<String, Value>, value: Value, is_named: bool) -> Result<(), String> {
     let others = match value {
-        Value::Array(others) => others,
+        Value::Array(others) if !is_named => others,
         one => vec![one],
     };
     for other in others.into_iter().rev() {
@@ -252,6 +255,14 @@ fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), String> {
         fields.extend(other);
     }
     Ok(())
+}
+
+/// Whether a text's lines are folded as they stand, quoted or not.
+fn is_folded(style: ScalarStyle) -> bool {
+    match style {
+        ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => true,
+        ScalarStyle::Literal | ScalarStyle::Folded => false,
+    }
 }
 
 /// A text without the indentation of its lines.
@@ -286,7 +297,7 @@ fn tagged(tag: &Tag, text: &str) -> Result<Value, String> {
     let value = match kind {
         "int" | "float" | "bool" | "null" => plain(text)?,
         "binary" => {
-            let decoded = BASE64_STANDARD.decode(text);
+            let decoded = LENIENT.decode(text.replace(['\r', '\n'], ""));
             let decoded = decoded.map_err(|error| format!("!!binary holds no base64: {error}"))?;
             return Ok(Value::from(String::from_utf8_lossy(&decoded)));
         }
@@ -405,6 +416,8 @@ mod tests {
     #[case("!!int '12'", json!(12))]
     #[case("!!float 1", json!(1.0))]
     #[case("!!binary YQ==", json!("a"))]
+    #[case("!!binary YR==", json!("a"))]
+    #[case("!!binary |\n  YWFh\n  YQ==\n", json!("aaaa"))]
     #[case("!mine 12", json!("12"))]
     #[case("2001-01-01", json!("2001-01-01"))]
     #[case("12:30", json!("12:30"))]
@@ -437,6 +450,7 @@ mod tests {
     #[case("!!int a", "no int")]
     #[case("a: &a [*a]", "names itself")]
     #[case("<<: 1", "no map")]
+    #[case("a: &x [{b: 1}]\nd: {<<: *x}", "no map")]
     fn what_is_no_json_is_refused(#[case] text: &str, #[case] why: &str) {
         let refused = one(text).unwrap_err().1;
         assert!(refused.contains(why), "{refused}");
@@ -458,6 +472,22 @@ mod tests {
         let (line, refused) = one(&laughs).unwrap_err();
         assert!(refused.contains("named again"), "{refused}");
         assert!(line <= 5, "{line}");
+    }
+
+    /// What is merged and said again is there once.
+    #[test]
+    fn what_is_merged_is_not_there_twice() {
+        let lines = lines("a:\n  <<: {b: 1}\n  b: 2\n");
+        assert_eq!((lines.get("/a/b"), lines.twice().0.len()), (Some(3), 0));
+    }
+
+    /// A long key stands in the pointer of each item below it.
+    #[test]
+    fn a_long_key_above_many_items_takes_no_long_time() {
+        let text = format!("? {}\n: [{}]\n", "k".repeat(1 << 20), "1,".repeat(1 << 20));
+        let begun = std::time::Instant::now();
+        lines(&text);
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 
     #[test]

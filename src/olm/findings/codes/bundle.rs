@@ -22,7 +22,7 @@ rules! {
         "Give each object a file of its own.";
     MANIFEST_TWICE = Warning "manifest-twice":
         "A field is there once in its object.",
-        "The last one counts, for OLM and its tools, which say nothing. kubectl refuses the file, and whoever reads it may take the first for what counts.",
+        "The last one counts, for OLM, its tools and kubectl, which say nothing. Strict readers refuse the file, and people may take the first for what counts.",
         "Take one of the two out.";
     MANIFEST_IDENTITY = Error "manifest-identity":
         "An object has apiVersion, kind and a metadata.name that Kubernetes takes.",
