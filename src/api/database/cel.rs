@@ -72,8 +72,13 @@ pub(super) fn version() -> Rule {
 
 /// The major version stays.
 pub(super) fn same_major() -> Rule {
+    // What is no version at all is refused as that.
+    let accepted = format!(
+        "!self.matches('{}') || self.split('.')[0] == oldSelf.split('.')[0]",
+        pattern::VERSION
+    );
     rule(
-        "self.split('.')[0] == oldSelf.split('.')[0]",
+        accepted,
         "spec.version",
         &[LINES, "oldSelf.split('.')[0]"],
         expected::SAME_MAJOR,
@@ -96,16 +101,6 @@ pub(super) fn storage_size() -> Rule {
         "isQuantity(self) && quantity(self).isInteger() && quantity(self).compareTo(quantity('{MIN_STORAGE}')) >= 0"
     );
     rule(accepted, "spec.storage.size", &[LINES], expected::STORAGE)
-}
-
-/// A volume never shrinks.
-pub(super) fn storage_grows() -> Rule {
-    rule(
-        "!isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",
-        "spec.storage.size",
-        &[LINES, "oldSelf"],
-        expected::NOT_SMALLER,
-    )
 }
 
 /// A volume stays where it is.

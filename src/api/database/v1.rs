@@ -229,10 +229,10 @@ pub enum Synchronous {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = cel::same_storage_class())]
 pub struct Storage {
-    /// Size of the volume in bytes, at least 256Mi, written in 1 to 32 characters such as 10Gi. The default is 10Gi. It can grow, and never shrinks.
+    /// Size of the volume in bytes, at least 256Mi, written in 1 to 32 characters such as 10Gi. The default is 10Gi. It can grow. It never shrinks, so it can be taken back only as far as no volume has grown (status.volumeSize).
     #[serde(default = "default_storage")]
     #[schemars(schema_with = "quantity")]
-    #[x_kube(validation = cel::storage_size(), validation = cel::storage_grows())]
+    #[x_kube(validation = cel::storage_size())]
     pub size: Quantity,
 
     /// Name of the StorageClass, at most 253 characters. The default is the cluster's. It cannot be changed.
@@ -320,7 +320,7 @@ fn default_schedule() -> String {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseStatus {
-    /// Creating, Running, Updating, Degraded, Paused, Failed or Deleting.
+    /// Creating, Running, Updating, Blocked, Degraded, Paused, Failed or Deleting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 
@@ -365,6 +365,10 @@ pub struct DatabaseStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub instances: Vec<InstanceStatus>,
+
+    /// The most that volumes were made with, or were asked to grow to, such as 10Gi: spec.storage.size can be taken back as far as that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_size: Option<String>,
 
     /// How long no write was accepted because a primary was stopped in order: for another one to take over, or to start again. Of several in one change, the longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -106,7 +106,7 @@ pub struct DatabaseStatus {
     #[serde(default)]
     pub replicas: i32,
 
-    /// Creating, Running, Updating, Degraded, Paused, Failed or Deleting.
+    /// Creating, Running, Updating, Blocked, Degraded, Paused, Failed or Deleting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 

@@ -32,7 +32,7 @@ pub(super) mod expected {
     pub const SAME_MAJOR: &str =
         "of major version %s as before: changing the major version is not supported yet";
     pub const STORAGE: &str = "a whole number of bytes of at least 256Mi, such as 10Gi";
-    pub const NOT_SMALLER: &str = "at least %s as before: a volume can grow, and never shrinks";
+    pub const NOT_SMALLER: &str = "at least %s, as large as volumes are: they can grow, and never shrink";
     pub const SAME_CLASS: &str = "\"%s\" as before: a volume stays in its storage class";
     pub const LAG: &str = "a whole number of bytes from 0 to 1Gi, such as 1Mi";
     pub const OTHER_USER: &str = "unlike the object's own name: the operator makes that user, and its Secret";
@@ -130,8 +130,14 @@ pub fn validate_update(old: &Database, new: &Database) -> Result<(), Problems> {
         found.expect(was == is, "spec.version", &after.version, &expected);
     }
     let (before, after) = (&before.storage, &after.storage);
-    if let (Some(was), Some(is)) = (bytes(&before.size), bytes(&after.size)) {
-        let expected = expected::NOT_SMALLER.replace("%s", &before.size.0);
+    // What was asked for and did not come about can be taken back.
+    let has = old.status.as_ref().and_then(|status| status.volume_size.clone());
+    let sizes = has.map(Quantity).into_iter().chain([before.size.clone()]);
+    let least = sizes.min_by_key(bytes);
+    if let Some(least) = least
+        && let (Some(was), Some(is)) = (bytes(&least), bytes(&after.size))
+    {
+        let expected = expected::NOT_SMALLER.replace("%s", &least.0);
         found.expect(is >= was, "spec.storage.size", &after.size.0, &expected);
     }
     let class = |storage: &Storage| storage.storage_class_name.clone().unwrap_or_default();

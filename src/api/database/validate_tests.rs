@@ -442,8 +442,6 @@ fn a_setting_with_which_it_starts_is_taken(#[case] mut spec: Value, #[case] name
 #[rstest]
 #[case::major(json!({"version": "16.4"}), json!({"version": "17"}), "version", "17", "of major version 16 as before")]
 #[case::older(json!({"version": "16"}), json!({"version": "15"}), "version", "15", "not supported yet")]
-#[case::smaller(json!({"storage": {"size": "10Gi"}}), json!({"storage": {"size": "9.5Gi"}}), "storage.size", "9.5Gi", "at least 10Gi as before")]
-#[case::default_smaller(json!({}), json!({"storage": {"size": "1Gi"}}), "storage.size", "1Gi", "never shrinks")]
 #[case::other_class(
     json!({"storage": {"storageClassName": "slow"}}), json!({"storage": {"storageClassName": "fast"}}), "storage.storageClassName", "fast", "\"slow\" as before"
 )]
@@ -458,6 +456,39 @@ fn what_cannot_become_of_a_database_is_named(
 ) {
     let field = format!("spec.{field}");
     assert_refused(&object(new), Some(&object(old)), &field, value, accepted, &Same);
+}
+
+/// The schema does not see what volumes there are.
+#[rstest]
+#[case::smaller(json!({"storage": {"size": "10Gi"}}), None, "9.5Gi", Some("at least 10Gi, "))]
+#[case::smaller_than_the_default(json!({}), None, "1Gi", Some("at least 10Gi, "))]
+#[case::smaller_than_volumes_are(json!({"storage": {"size": "20Gi"}}), Some("10Gi"), "9Gi", Some("at least 10Gi, "))]
+#[case::volumes_grew(json!({"storage": {"size": "20Gi"}}), Some("20Gi"), "10Gi", Some("at least 20Gi, "))]
+#[case::no_volume_grew(json!({"storage": {"size": "20Gi"}}), Some("10Gi"), "10Gi", None)]
+#[case::volumes_of_before_are_larger(json!({"storage": {"size": "10Gi"}}), Some("30Gi"), "11Gi", None)]
+fn a_size_is_taken_back_only_as_far_as_no_volume_has_grown(
+    #[case] old: Value,
+    #[case] volumes: Option<&str>,
+    #[case] size: &str,
+    #[case] accepted: Option<&str>,
+) {
+    let mut old = object(old);
+    if let Some(volumes) = volumes {
+        old["status"] = json!({"volumeSize": volumes});
+    }
+    let new = object(json!({"storage": {"size": size}}));
+    let problems = validate_update(&database(&old), &database(&new)).map_err(|problems| problems.to_string());
+    match accepted {
+        Some(accepted) => {
+            let problems = problems.unwrap_err();
+            assert!(
+                problems.contains("spec.storage.size") && problems.contains(accepted),
+                "{problems}"
+            );
+        }
+        None => assert_eq!(problems, Ok(())),
+    }
+    assert_eq!(GATE.admit(&new, Some(&old)), Ok(()));
 }
 
 #[rstest]

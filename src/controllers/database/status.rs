@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
 
 use super::decide::{Intent, system_identifier};
@@ -12,10 +12,11 @@ use super::desired::names;
 use super::lag::coarse;
 use super::lease::Missing;
 use super::live::Live;
-use super::reasons;
 use super::verdict::{self, IS_PAUSED, Verdict};
+use super::{reasons, volumes};
 use crate::api::database::agent::{Lsn, ROLE_LABEL, Report, Role, State as Doing};
 use crate::api::database::v1::{Database, DatabaseStatus, InstanceStatus, Loss, WritePause};
+use crate::api::quantity;
 use crate::controllers::common::pod::is_ready;
 use crate::runtime::conditions::{Conditions, READY, State, find};
 
@@ -76,7 +77,8 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
     let before = database.status.as_ref().unwrap_or(&nothing);
     let conditions = conditions(database, before, seen, now);
     let ready = conditions.get(READY);
-    let error = ready.filter(|_| state(&conditions, READY) != State::True);
+    let is_amiss = |ready: &&Condition| ready.status != "True" && ready.reason != reasons::ROLLING_OUT;
+    let error = ready.filter(is_amiss);
     let live = &seen.live;
     let version = live.primary().and_then(|primary| primary.version.clone());
     let namespace = database.namespace().unwrap_or_default();
@@ -96,6 +98,7 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
         timeline: live.lease.leader().and(live.lease.timeline).or(before.timeline),
         system_identifier: system_identifier(Some(before), live.lease, decided),
         instances: pods.map(|pod| instance(live, pod)).collect(),
+        volume_size: volume_size(before, seen),
         last_write_pause: last_write_pause(before, live),
         last_loss: last_loss(before, live),
         error: error.map(|ready| ready.message.clone()),
@@ -203,12 +206,19 @@ fn is_blocked(conditions: &Conditions, before: &DatabaseStatus) -> bool {
     BLOCKING.contains(&reason) && (reason != reasons::BLOCKED || was)
 }
 
-/// Writes are taken, every replica streams, all instances are there and go by the present settings. What this version does not do yet takes nothing from
-/// it: that is said by [`CONFIGURATION_APPLIED`].
+/// Writes are taken, every replica streams, all instances are there and are as the spec has them, so that whoever waits for it after a change waits for the
+/// change. What this version does not do yet takes nothing from it: that is said by [`CONFIGURATION_APPLIED`].
 fn ready(conditions: &mut Conditions, before: &DatabaseStatus, seen: &Seen<'_>, wanted: i32) {
     let all = [CONFIGURATION_APPLIED, AVAILABLE, REPLICATION_HEALTHY];
     let is_blocked = is_blocked(conditions, before);
     conditions.ready_from(if is_blocked { &all } else { &all[1..] });
+    // While it is brought to another shape, replicas are away by turns: one reason for all of that.
+    if !is_blocked
+        && state(conditions, AVAILABLE) == State::True
+        && let Some(told) = rolling_out(seen)
+    {
+        conditions.set(READY, State::False, reasons::ROLLING_OUT, told);
+    }
     if state(conditions, READY) != State::True {
         return;
     }
@@ -225,6 +235,14 @@ fn ready(conditions: &mut Conditions, before: &DatabaseStatus, seen: &Seen<'_>, 
     } else if matches!(seen.intent, Intent::Pause) {
         let message = format!("it serves as it is; {IS_PAUSED}");
         conditions.set(READY, State::True, reasons::PAUSED, message);
+    }
+}
+
+/// How far instances are on their way to what the spec says of them, if they are on one.
+fn rolling_out(seen: &Seen<'_>) -> Option<String> {
+    match seen.intent {
+        Intent::CarryOut(_, decided) => decided.course.told(),
+        Intent::Pause | Intent::Refuse(_) => None,
     }
 }
 
@@ -250,6 +268,23 @@ fn degraded(conditions: &mut Conditions, before: &DatabaseStatus, live: &Live<'_
         Some((State::False, why)) => conditions.set(DEGRADED, State::True, &why.reason, why.message),
         Some((_, why)) => conditions.set(DEGRADED, State::Unknown, &why.reason, why.message),
     }
+}
+
+/// What volumes were made with, or asked for, at most: of the present claims, and of the template of those to come.
+fn volume_size(before: &DatabaseStatus, seen: &Seen<'_>) -> Option<String> {
+    let template = match seen.intent {
+        Intent::CarryOut(_, decided) if seen.live.stateful_set.is_some() => Some(&decided.volume.size),
+        _ => None,
+    };
+    let claims = seen
+        .live
+        .volumes
+        .claims
+        .iter()
+        .filter_map(|claim| volumes::asks(claim));
+    let sizes = claims.chain(template).map(|size| size.0.clone());
+    let largest = sizes.max_by_key(|size| quantity::bytes(size));
+    largest.or_else(|| before.volume_size.clone())
 }
 
 /// The longest of the change that is under way or was last: something is, in this sense, for as long as it is said that something is.
@@ -306,6 +341,8 @@ fn phase(conditions: &Conditions, before: &DatabaseStatus, seen: &Seen<'_>) -> &
         "Failed"
     } else if !has_served(before) && (is(PROGRESSING) || !is(AVAILABLE)) {
         "Creating"
+    } else if is_blocked(conditions, before) && is(REPLICATION_HEALTHY) {
+        "Blocked"
     } else if is(AVAILABLE) && is(PROGRESSING) {
         "Updating"
     } else {

@@ -249,7 +249,7 @@ fn the_primary_is_lost(scene: &mut Scene) {
 #[case::all_is_lost(true, json!({}), nothing_yet, "Degraded", "True")]
 #[case::paused(true, json!({"paused": true}), |_: &mut Scene| {}, "Paused", "False")]
 #[case::invalid_from_the_beginning(false, json!({"version": "9"}), nothing_yet, "Failed", "False")]
-#[case::invalid_and_serving(true, json!({"version": "9"}), |_: &mut Scene| {}, "Degraded", "False")]
+#[case::invalid_and_serving(true, json!({"version": "9"}), |_: &mut Scene| {}, "Blocked", "False")]
 #[case::failed(true, json!({}), |scene: &mut Scene| {
     scene.lease.holder = None;
     (0..3).for_each(|ordinal| scene.report(ordinal).state = Doing::Failed);

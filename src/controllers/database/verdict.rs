@@ -82,10 +82,15 @@ pub fn available(live: &Live<'_>) -> Verdict {
         Ok(report) if report.wrote_ms.is_some_and(|ago| ago < WRITE_MS) => match live.missed(report) {
             None => verdict(State::True, reasons::AVAILABLE, format!("{leader} takes writes")),
             Some(missed) => {
-                let missed: Vec<_> = missed.into_iter().collect();
+                let missed: Vec<_> = missed.into_iter().filter(|&name| name != leader).collect();
                 let trouble = missed.iter().find_map(|name| trouble(live, live.pod(name)?));
+                let how_long = if live.required {
+                    "no commit is acknowledged before a replica has it"
+                } else {
+                    "commits wait for a replica, for some seconds before they go on without one"
+                };
                 let message = format!(
-                    "{leader} is the primary, and no commit is acknowledged before a replica has it: too few stream of {}{}",
+                    "{leader} is the primary, and {how_long}: too few stream of {}{}",
                     missed.join(", "),
                     besides(trouble)
                 );
@@ -174,28 +179,36 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         let message = format!("{pod} does not take its settings: {why}");
         return verdict(State::False, reasons::REFUSED, message);
     }
-    if let Some(unmade) = unmade(live) {
-        return unmade;
+    let found = [
+        content_unmade(live).map(|message| (reasons::CONTENT_INCOMPLETE, message)),
+        not_shown(database, live).map(|message| (reasons::CERTIFICATE_REFUSED, message)),
+    ];
+    let mut undone: Vec<_> = found.into_iter().flatten().collect();
+    let is_pressing = !undone.is_empty();
+    let rolling_out = decided.course.told();
+    // Only once every pod is as the spec has it: until then an image may be on its way, and the rollout is what there is to tell.
+    if rolling_out.is_none() {
+        let found = [
+            volumes::not_grown(database, decided, live.volumes).map(|message| (reasons::NOT_GROWN, message)),
+            unsupported(database, live).map(|message| (reasons::UNSUPPORTED, message)),
+        ];
+        undone.extend(found.into_iter().flatten());
     }
-    if let Some(message) = not_shown(database, live) {
-        return verdict(State::False, reasons::CERTIFICATE_REFUSED, message);
+    if is_pressing && let Some(undone) = together(&undone) {
+        return undone;
     }
     let taken = taken(live);
     if taken.state == State::False {
         return taken;
     }
-    if let Some(told) = decided.course.told() {
+    if let Some(told) = rolling_out {
         let pending = decided.pending.join("; ");
         let message = format!("{told}; {pending}");
         let message = message.trim_end_matches("; ");
         return verdict(State::False, reasons::ROLLING_OUT, message);
     }
-    if let Some(message) = volumes::not_grown(database, decided, live.volumes) {
-        return verdict(State::False, reasons::NOT_GROWN, message);
-    }
-    // Only once every pod is as the spec has it: until then an image may be on its way.
-    if let Some(message) = unsupported(database, live) {
-        return verdict(State::False, reasons::UNSUPPORTED, message);
+    if let Some(undone) = together(&undone) {
+        return undone;
     }
     if let Some(message) = volumes::resizing(database, decided, live.volumes) {
         return verdict(State::False, reasons::RESIZING, message);
@@ -214,6 +227,13 @@ pub fn configuration(intent: Intent<'_>, live: &Live<'_>) -> Verdict {
         message: message.join("; "),
         ..taken
     }
+}
+
+/// All that somebody has to mend, under the reason of the first.
+fn together(undone: &[(&'static str, String)]) -> Option<Verdict> {
+    let (reason, _) = undone.first()?;
+    let messages: Vec<&str> = undone.iter().map(|(_, message)| message.as_str()).collect();
+    Some(verdict(State::False, reason, messages.join("; ")))
 }
 
 /// What the spec asks for and this version does not do: it takes the minor version that is in the image.
@@ -253,9 +273,9 @@ fn other_managers(live: &Live<'_>) -> Option<String> {
 }
 
 /// What the primary could not make of users, databases and extensions.
-fn unmade(live: &Live<'_>) -> Option<Verdict> {
+fn content_unmade(live: &Live<'_>) -> Option<String> {
     let unmade = &live.primary()?.unmade;
-    (!unmade.is_empty()).then(|| verdict(State::False, reasons::CONTENT_INCOMPLETE, unmade.join("; ")))
+    (!unmade.is_empty()).then(|| unmade.join("; "))
 }
 
 /// Why the certificate that the author names is not shown, in the words of an instance to which it was given.

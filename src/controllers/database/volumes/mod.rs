@@ -80,7 +80,7 @@ fn claims(name: &str, observed: &Observed, replicas: i32) -> Vec<Arc<PersistentV
 }
 
 /// How large a claim asks to be.
-fn asks(claim: &PersistentVolumeClaim) -> Option<&Quantity> {
+pub fn asks(claim: &PersistentVolumeClaim) -> Option<&Quantity> {
     let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
     requests.get("storage")
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::follower::{foreign, is_ours};
 use super::holder::first_quorum;
-use super::{Command, Data, Protocol, Running, Seen, Server, Situation, Write, is_fresh, is_predecessor};
+use super::vacancy::is_predecessor;
+use super::{Command, Data, Protocol, Running, Seen, Server, Situation, Write, is_fresh};
 use crate::api::database::agent::{Lsn, Record, Role};
 
 /// For so long nobody but the one that was named takes the Lease.
@@ -14,6 +15,9 @@ pub(super) const HANDOVER: Duration = Duration::from_secs(10);
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// One that has more and does not hear from the API server has received nothing for so long before what it has is all there is.
 const AT_REST: Duration = Duration::from_secs(3);
+
+/// What was away usually is back before: until then nobody is told how to give it up.
+const GIVES_UP: Duration = Duration::from_secs(60);
 
 /// How far an instance's data goes: by these an instance is better than another.
 pub(super) type Reach = (u32, Lsn);
@@ -28,7 +32,10 @@ impl Protocol {
             return Command::Wait("what is under way".to_owned());
         }
         match &seen.record {
-            Some(record) if !record.primary.is_empty() => self.succeed(seen, record, situation),
+            Some(record) if !record.primary.is_empty() => {
+                let record = self.with_last_words(record, seen);
+                self.succeed(seen, &record, situation)
+            }
             _ => self.begin(seen, situation),
         }
     }
@@ -41,12 +48,12 @@ impl Protocol {
     fn succeed(&mut self, seen: &Seen, record: &Record, situation: &Situation<'_>) -> Command {
         let mine = seen.holder == situation.identity || is_predecessor(&seen.holder, situation.identity);
         let waited = situation.now.saturating_sub(seen.since);
-        let is_silent = !mine && !seen.holder.is_empty() && !self.has_ended(seen);
         if let Some(to) = record.handover.as_deref().filter(|to| *to != situation.me)
             && waited < HANDOVER
         {
             return self.idle(record, situation, format!("{to} to take over"));
         }
+        let is_silent = !mine && !seen.holder.is_empty() && !self.has_ended(seen);
         // It would be taken from a holder that may have been promised to be left alone. One that gave it back was not, and one that has ended needs it no more.
         if is_silent && situation.now < self.promised {
             return self.idle(
@@ -125,7 +132,7 @@ impl Protocol {
     fn compete(&mut self, record: &Record, named: bool, silent: bool, situation: &Situation<'_>) -> Command {
         let running = match situation.server {
             Server::Running(running) if !running.primary => running,
-            _ => return self.idle(record, situation, no_use(record, situation)),
+            _ => return self.idle(record, situation, self.no_use(record, situation)),
         };
         if record
             .system_identifier
@@ -136,9 +143,9 @@ impl Protocol {
         }
         if !record.may_lead(situation.me) {
             return Command::Wait(format!(
-                "{}, or another that has streamed from it, to take the Lease; if what they had is gone for good, kubectl delete lease {} has whoever \
-                 has the most go on without it",
-                record.primary, situation.settings.database
+                "{}, or another that has streamed from it, to take the Lease{}",
+                record.primary,
+                self.unless_lost("what they had", situation)
             ));
         }
         if self.free.is_none_or(|free| situation.looked < free) {
@@ -149,7 +156,13 @@ impl Protocol {
         }
         let able = self.able(record, silent, situation);
         let present: BTreeSet<&str> = able.keys().copied().chain([situation.me]).collect();
-        if let Some(reason) = shortfall(record, running, &present, named, situation) {
+        if let Some(unheard) = unheard(record, &present) {
+            return Command::Wait(format!(
+                "{unheard}: without hearing from them nobody knows whether all that was acknowledged is here{}",
+                self.unless_lost("what they had", situation)
+            ));
+        }
+        if let Some(reason) = shortfall(record, running, named, situation) {
             return Command::Wait(reason);
         }
         let reach: Reach = (running.timeline, running.received);
@@ -220,6 +233,33 @@ impl Protocol {
             .collect()
     }
 
+    /// For people: what this instance waits for, whose data is not a replica's that runs.
+    fn no_use(&self, record: &Record, situation: &Situation<'_>) -> String {
+        match situation.data {
+            // It was a primary, and may have what nobody else has; but so may whoever took the Lease after it.
+            Data::Present(stored) if !stored.standby && matches!(situation.server, Server::Stopped) => {
+                format!(
+                    "{}, which took the Lease after it, or a replica that has all the data{}",
+                    record.primary,
+                    self.unless_lost("that", situation)
+                )
+            }
+            _ => "its own data to be of use".to_owned(),
+        }
+    }
+
+    /// For people: how to go on without what is waited for, once that has lasted.
+    fn unless_lost(&self, what: &str, situation: &Situation<'_>) -> String {
+        let since = self.free.unwrap_or(situation.now);
+        if situation.now.saturating_sub(since) < GIVES_UP {
+            return String::new();
+        }
+        let database = &situation.settings.database;
+        format!(
+            "; if {what} is gone for good, kubectl delete lease {database} has whoever has the most go on without it"
+        )
+    }
+
     /// Not its turn to take the Lease; whatever it can do meanwhile, so that its turn may come.
     fn idle(&mut self, record: &Record, situation: &Situation<'_>, wait: String) -> Command {
         match (situation.server, situation.data) {
@@ -282,41 +322,17 @@ fn succession(record: &Record, running: &Running, others: &[&str], situation: &S
     }
 }
 
-/// For people: what this instance waits for, whose data is not a replica's that runs.
-fn no_use(record: &Record, situation: &Situation<'_>) -> String {
-    match situation.data {
-        // It was a primary, and may have what nobody else has; but so may whoever took the Lease after it.
-        Data::Present(stored) if !stored.standby && matches!(situation.server, Server::Stopped) => format!(
-            "{}, which took the Lease after it, or a replica that has all the data; if that is gone for good, kubectl delete lease {} has whoever \
-             has the most go on without it",
-            record.primary, situation.settings.database
-        ),
-        _ => "its own data to be of use".to_owned(),
-    }
+/// Those of whom one may have what was acknowledged and is not here, if there are any: with those that are `present` it is not certain.
+fn unheard(record: &Record, present: &BTreeSet<&str>) -> Option<String> {
+    let mut quorums = record.quorums.iter();
+    let quorum = quorums.find(|quorum| !quorum.overlaps(present))?;
+    let standbys = quorum.standbys.iter().map(String::as_str);
+    let unheard: Vec<&str> = standbys.filter(|name| !present.contains(name)).collect();
+    Some(unheard.join(", "))
 }
 
-/// What is missing so that this instance has whatever was acknowledged.
-fn shortfall(
-    record: &Record,
-    running: &Running,
-    present: &BTreeSet<&str>,
-    named: bool,
-    situation: &Situation<'_>,
-) -> Option<String> {
-    if let Some(quorum) = record.quorums.iter().find(|quorum| !quorum.overlaps(present)) {
-        let missing: Vec<&str> = quorum
-            .standbys
-            .iter()
-            .map(String::as_str)
-            .filter(|name| !present.contains(name))
-            .collect();
-        return Some(format!(
-            "{}: without hearing from them nobody knows whether all that was acknowledged is here; if what they had is gone for good, \
-             kubectl delete lease {} has whoever has the most go on without it",
-            missing.join(", "),
-            situation.settings.database
-        ));
-    }
+/// What the last primary has more than this instance, if that is too much.
+fn shortfall(record: &Record, running: &Running, named: bool, situation: &Situation<'_>) -> Option<String> {
     let behind = record.flushed.ahead_of(running.received);
     // It stopped in order and is still there: it has that, and goes on if nobody else can.
     if named && behind > 0 {

@@ -4,7 +4,7 @@
 //!
 //! * At most one instance accepts writes. Whoever holds the Lease may, until the renew deadline after it sent its last renewal; everybody else waits for the
 //!   lease duration after they saw that renewal, which is longer. Not before then, unless it is known that the holder has ended: its container has, or it gave
-//!   the Lease back, or it was this very volume's last process.
+//!   the Lease back, or it says itself that its PostgreSQL has ended for good, or it was this very volume's last process.
 //! * Whoever takes the Lease has every commit that was acknowledged under a quorum. What commits wait for is in the Lease before they do ([`Record::quorums`]),
 //!   and a candidate sees so many of those replicas, all of them no further than itself, that one must have it.
 //! * Where commits waited for nobody, a candidate is at most the agreed number of bytes behind what the last holder had flushed.
@@ -29,6 +29,7 @@ mod quorum;
 mod state;
 #[cfg(test)]
 mod tests;
+mod vacancy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,6 +39,7 @@ pub use facts::{Data, Running, Server, Stored};
 pub use follower::anew;
 pub use holder::HUNG;
 use state::{Leaving, Mending, Passing, Tenure};
+use vacancy::Gone;
 
 use crate::api::database::agent::{Lsn, Record, Report, Role, Settings, Timing};
 
@@ -116,7 +118,7 @@ pub struct Protocol {
     /// For how long whoever was last seen to hold the Lease claimed it.
     claimed: Duration,
     /// The last holder of whom it was heard that it has ended.
-    gone: Option<String>,
+    gone: Option<Gone>,
     /// Since when the Lease has been seen to be free.
     free: Option<Moment>,
     /// Since when a replica has not received from a primary that is there.
@@ -348,12 +350,6 @@ impl Protocol {
         self.tenure.is_some_and(|tenure| now < tenure.until)
     }
 
-    /// Whether PostgreSQL has ended here, never to be started again by this process.
-    pub fn is_gone(&self, situation: &Situation<'_>) -> bool {
-        let exits = self.leaving.as_ref().is_some_and(|leaving| leaving.exit);
-        exits && matches!(situation.server, Server::Stopped) && situation.work.is_none()
-    }
-
     /// Which role the instance has, for whoever looks for one in that role.
     pub fn role(&self, situation: &Situation<'_>) -> Role {
         let running = match situation.server {
@@ -402,11 +398,7 @@ impl Protocol {
         let now = situation.now;
         if let Some(seen) = situation.lease.filter(|seen| !seen.holder.is_empty()) {
             self.claimed = seen.claimed;
-            // Whoever comes after it under its name says nothing of that.
-            let mut reports = situation.peers.values().map(|peer| &peer.report);
-            if reports.any(|report| report.gone && report.identity == seen.holder) {
-                self.gone = Some(seen.holder.clone());
-            }
+            self.note_gone(&seen.holder, situation);
         }
         if self.is_free(situation) {
             self.free.get_or_insert(now);
@@ -499,39 +491,12 @@ impl Protocol {
         }
     }
 
-    /// Whether anybody may take the Lease, as far as its holder is concerned.
-    fn is_free(&self, situation: &Situation<'_>) -> bool {
-        let Some(seen) = situation.lease else { return false };
-        seen.holder.is_empty()
-            || self.has_ended(seen)
-            || situation.now.saturating_sub(seen.since) >= situation.settings.timing.lease().max(seen.claimed)
-            || is_predecessor(&seen.holder, situation.identity)
-            || self.is_own(seen, situation)
-    }
-
-    /// Whether the holder is known to have ended, with its PostgreSQL: the kubelet says so of its container, or it has said so itself.
-    fn has_ended(&self, seen: &Seen) -> bool {
-        seen.ended || self.gone.as_ref() == Some(&seen.holder)
-    }
-
-    /// Whether it is held by this very process, which does not know: the answer to its claim was lost, or its time was up.
-    fn is_own(&self, seen: &Seen, situation: &Situation<'_>) -> bool {
-        let is_idle = self.tenure.is_none() && self.leaving.is_none() && !situation.writing;
-        is_idle && seen.holder == situation.identity
-    }
-
     /// What the primary said, if it said so not long ago, and that it is one.
     fn primary_of<'a>(&self, situation: &Situation<'a>) -> Option<&'a Peer> {
         let record = situation.lease?.record.as_ref()?;
         let peer = situation.peers.get(&record.primary)?;
         (is_fresh(peer, situation.now) && peer.report.role == Role::Primary).then_some(peer)
     }
-}
-
-/// The process before this one in the same pod. It had the volume that this one has locked, so it has ended.
-fn is_predecessor(holder: &str, identity: &str) -> bool {
-    let pod = |identity: &str| identity.rsplit_once('-').map(|(pod, _)| pod.to_owned());
-    holder != identity && pod(holder).is_some() && pod(holder) == pod(identity)
 }
 
 /// Whether PostgreSQL complains, in these words, that there is no room on its volume.

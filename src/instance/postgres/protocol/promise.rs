@@ -19,7 +19,7 @@ impl Protocol {
     ) -> Option<Command> {
         let now = situation.now;
         let retry = situation.settings.timing.retry();
-        if self.is_gone(situation) || now < tenure.renewed + retry * 2 {
+        if self.has_stopped_for_good(situation) || now < tenure.renewed + retry * 2 {
             return None;
         }
         // A renewal that was not answered may have taken effect, and whom it names may lead.

@@ -7,6 +7,7 @@ mod attempts;
 mod content;
 mod freshness;
 mod furnish;
+mod grace;
 #[cfg(test)]
 mod making_tests;
 mod owner;
@@ -47,7 +48,6 @@ use self::senses::Senses;
 use self::settings::Mounted;
 use self::watchdog::Watchdog;
 use self::work::{Tools, WorkError};
-use super::bounded::RequestError;
 use super::certificates::{self, Copied};
 use super::floors::Floors;
 use super::identity::{Identity, NoRandom};
@@ -77,8 +77,6 @@ const AGAIN: Duration = Duration::from_secs(1);
 const SILENT: Duration = Duration::from_secs(5);
 /// How long it may take to look at the own pod once the end is asked for.
 const OWN_POD: Duration = Duration::from_millis(500);
-/// An end in order takes less than these seconds.
-const ENOUGH: i64 = 30;
 /// Requests that wait for an answer.
 const REQUESTS: usize = 16;
 
@@ -148,7 +146,7 @@ pub async fn run(
     let own = (options.name.clone(), options.uid.clone());
     let stop = async move {
         stop.await;
-        is_short_of_time(&pods, &own.0, &own.1).await
+        grace::is_short(&pods.read(&own.0).await, &own.1)
     };
     let mut stop = std::pin::pin!(stop);
     let (mounted, tools) = tokio::select! {
@@ -179,20 +177,6 @@ async fn until_one_ends(
             let why = ended.err().map(|error| format!(": {error}"));
             Err(InstanceError::TaskEnded(why.unwrap_or_default()))
         }
-    }
-}
-
-/// Whether the kubelet will kill this container soon: its pod is gone, or is to be in no time.
-async fn is_short_of_time(pods: &PodClient, name: &str, uid: &str) -> bool {
-    match pods.read(name).await {
-        Ok(Some(pod)) if pod.metadata.uid.as_deref() == Some(uid) => pod
-            .metadata
-            .deletion_grace_period_seconds
-            .is_some_and(|seconds| seconds < ENOUGH),
-        Ok(_) => true,
-        // The token is worth nothing any more, as that of a pod that is gone is.
-        Err(RequestError::Api(kube::Error::Api(status))) => status.code == 401,
-        Err(_) => false,
     }
 }
 

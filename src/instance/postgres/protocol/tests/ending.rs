@@ -242,6 +242,7 @@ fn a_replica_that_streams_and_is_asked_to_stop_stops_in_order() {
 fn a_former_primary_whose_successor_is_gone_says_what_helps() {
     let mut former = Instance::new("", "a-1");
     former.settings.database = "a".to_owned();
+    former.protocol.free = Some(secs(40));
     former.data = Data::Present(Stored {
         system_identifier: "1".to_owned(),
         ..Stored::default()
@@ -252,5 +253,45 @@ fn a_former_primary_whose_successor_is_gone_says_what_helps() {
     assert!(
         what.starts_with("a-1, which") && what.contains("kubectl delete lease a"),
         "{what}"
+    );
+}
+
+/// What may still write, or start PostgreSQL again, is not gone.
+#[rstest]
+#[case::stopped_and_leaves(Server::Stopped, None, true, true)]
+#[case::stopped_and_stays(Server::Stopped, None, false, false)]
+#[case::runs(Server::Running(Running::default()), None, true, false)]
+#[case::starts(Server::Starting, None, true, false)]
+#[case::still_being_stopped(Server::Stopped, Some(Work::Stopping), true, false)]
+fn only_one_that_has_ended_for_good_says_that_it_is_gone(
+    #[case] server: Server,
+    #[case] work: Option<Work>,
+    #[case] leaves: bool,
+    #[case] expected: bool,
+) {
+    let mut instance = Instance::holder();
+    (instance.server, instance.work) = (server, work);
+    if leaves {
+        instance.protocol.asked_to_stop(false);
+    }
+    let gone = instance.ask(|protocol, situation| protocol.is_gone(situation));
+    assert_eq!(gone, expected);
+}
+
+/// It was asked to stop while its claim was under way.
+#[test]
+fn one_that_is_to_end_and_gets_the_lease_gives_it_back_and_starts_nothing() {
+    let mut instance = Instance::new("u-1", "a-0");
+    instance.data = Data::Present(Stored {
+        system_identifier: "1".to_owned(),
+        timeline: 1,
+        ..Stored::default()
+    });
+    instance.protocol.asked_to_stop(false);
+    instance.protocol.renewed(secs(100));
+    let command = instance.step();
+    assert!(
+        matches!(command, Command::Write(Write::Release, _)),
+        "{command:?}"
     );
 }
