@@ -14,6 +14,7 @@ pub mod instance;
 pub mod log_level;
 mod logging;
 mod operands;
+mod progress;
 pub mod release;
 pub mod run;
 mod values;
@@ -37,7 +38,7 @@ enum Command {
     Instance(Box<instance::Args>),
     /// Write crds/ and config/ from the types in this crate.
     Generate(generate::Args),
-    /// Make and judge OLM bundles.
+    /// Make and judge OLM bundles, and build, push, pull and unpack their images.
     Bundle(bundle::Args),
     /// Make, judge, show and serve file-based catalogs.
     Catalog(catalog::Args),
@@ -71,5 +72,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What a subcommand returns: nothing, or an error whose text is fit for a person.
-pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+/// An error whose text is fit for a person.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a subcommand returns: nothing, or why not.
+pub type Outcome = Result<(), Failure>;

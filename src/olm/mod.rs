@@ -30,6 +30,7 @@ pub mod images;
 mod json;
 pub mod manifests;
 mod names;
+pub mod oci;
 mod opened;
 pub mod permissions;
 mod pointer;

@@ -1,14 +1,19 @@
-//! `roadstead bundle`: Make and judge OLM bundles, of any operator.
+//! `roadstead bundle`: Make and judge OLM bundles, of any operator, and build, push, pull and unpack their images.
 
 use clap::Subcommand;
 
+mod build;
 mod generate;
+pub(super) mod images;
+mod pull;
+mod push;
+mod unpack;
 mod validate;
 
 use super::Outcome;
 pub(super) use generate::context_of;
 
-/// Make and judge OLM bundles.
+/// Make and judge OLM bundles, and build, push, pull and unpack their images.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -22,15 +27,27 @@ enum Command {
     /// Find all that is wrong with a bundle, whoever made it: what upstream's validators refuse, what OLM and the API server refuse later, and what nobody
     /// means. Fails if there are errors.
     Validate(validate::Args),
+    /// Build the image of a bundle that is valid, as an OCI image layout: the same bundle gives the same digest. Needs no container tool.
+    Build(build::Args),
+    /// Push an image to a registry: a layout, or a bundle's folder, of which it is built.
+    Push(push::Args),
+    /// Pull an image from a registry into an OCI image layout.
+    Pull(pull::Args),
+    /// Write the manifests and the metadata that a bundle's image holds into a folder.
+    Unpack(unpack::Args),
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What is wrong with the manifests, the bundle or the options, or a file that cannot be read or written.
+/// What is wrong with the manifests, the bundle, the image or the options, what a registry refuses, or a file that cannot be read or written.
 pub fn main(args: Args) -> Outcome {
     match args.command {
         Command::Generate(args) => generate::main(*args),
         Command::Validate(args) => validate::main(&args),
+        Command::Build(args) => build::main(&args),
+        Command::Push(args) => push::main(&args),
+        Command::Pull(args) => pull::main(&args),
+        Command::Unpack(args) => unpack::main(&args),
     }
 }

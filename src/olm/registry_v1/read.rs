@@ -1,6 +1,7 @@
 //! The files of a bundle.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -131,6 +132,17 @@ impl Bundle {
             place.get_or_insert(object);
         }
         Ok((bundle, found))
+    }
+
+    /// What metadata/ says of the bundle, which its image says too. What is no text is left out.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let said = self
+            .annotations
+            .as_ref()
+            .map(|object| &object.body["annotations"]);
+        let said = said.and_then(Value::as_object).into_iter().flatten();
+        let texts = said.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        texts.collect()
     }
 
     /// The definitions of the version that there still is.

@@ -1,0 +1,205 @@
+//! What the commands for images have in common: how an image is built, where it is written, how a registry is reached, and what a person sees of it.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::cli::progress::Progress;
+use crate::cli::{Failure, Outcome};
+use crate::olm::findings::{Count, Format, counted, write};
+use crate::olm::oci::credentials::Files;
+use crate::olm::oci::registry::{Options, Registry};
+use crate::olm::oci::{Content, Created, Name, Platform, Scratch, bundle, layout};
+use crate::olm::registry_v1::validate;
+use crate::runtime::signals;
+
+/// Authorities are no longer, in bytes.
+const LARGEST_CA: u64 = 4 << 20;
+
+/// How an image is built.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Building {
+    /// What it is for: OS/ARCHITECTURE. Of several, separated by commas, an index is made. Default: linux/amd64.
+    #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
+    platform: Vec<Platform>,
+    /// The time of all that is in it, in seconds since 1970, so that it is the same whenever it is built. Default: 0.
+    #[arg(long, env = "SOURCE_DATE_EPOCH", value_name = "SECONDS", value_parser = created)]
+    source_date_epoch: Option<Created>,
+}
+
+fn created(text: &str) -> Result<Created, String> {
+    let seconds = text
+        .parse()
+        .map_err(|_| format!("{text:?} is no time; accepted are seconds since 1970"))?;
+    Created::after(seconds)
+}
+
+impl Building {
+    pub(in crate::cli) fn platforms(&self) -> Vec<Platform> {
+        if self.platform.is_empty() {
+            return vec![Platform::linux("amd64")];
+        }
+        self.platform.clone()
+    }
+
+    pub(in crate::cli) fn created(&self) -> Created {
+        self.source_date_epoch.unwrap_or_default()
+    }
+
+    /// Of an image that is there already nothing is built.
+    pub(in crate::cli) fn refuse(&self) -> Outcome {
+        if self.platform.is_empty() {
+            return Ok(());
+        }
+        Err("--platform is for what is built, and a layout is pushed as it is; leave it out".into())
+    }
+}
+
+/// Where a layout is written.
+#[derive(Debug, Clone, clap::Args)]
+pub(in crate::cli) struct Output {
+    /// Where the OCI image layout is written: a tar where the name ends in .tar, else a folder.
+    #[arg(long = "output", value_name = "FILE|DIR")]
+    pub(in crate::cli) path: PathBuf,
+    /// Put it in the place of the file or the layout that is there.
+    #[arg(long)]
+    force: bool,
+}
+
+/// What an image is called, and where its layout is written.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Target {
+    /// What it is called: HOST/PATH:TAG.
+    #[arg(long = "tag", value_name = "IMAGE", value_parser = tag)]
+    pub(in crate::cli) name: Name,
+    #[command(flatten)]
+    pub(in crate::cli) output: Output,
+}
+
+fn tag(text: &str) -> Result<Name, String> {
+    Name::of("--tag", text).map_err(|error| error.to_string())
+}
+
+impl Target {
+    /// Looks whether it can be written, before it is made.
+    pub(in crate::cli) fn check(&self) -> Outcome {
+        Ok(layout::check(&self.output.path, self.output.force)?)
+    }
+
+    /// Writes an image, and prints what it is called by its content.
+    pub(in crate::cli) fn write(&self, image: &Content) -> Outcome {
+        layout::write(image, Some(&self.name), &self.output.path, self.output.force)?;
+        print(&self.name.with_digest(&image.root.digest))
+    }
+}
+
+/// How a registry is reached, and by whom.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Access {
+    /// Ask by plain HTTP, and send no credentials. A registry on this machine is asked so unless --ca is given.
+    #[arg(long, conflicts_with = "ca")]
+    plain_http: bool,
+    /// Authorities to trust besides those of the system, in PEM.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The credentials, as `podman login` and `docker login` write them. Default: $XDG_RUNTIME_DIR/containers/auth.json, then ~/.docker/config.json.
+    #[arg(long, env = "REGISTRY_AUTH_FILE", value_name = "FILE")]
+    auth_file: Option<PathBuf>,
+}
+
+impl Access {
+    fn files(&self) -> Files {
+        let in_folder = |variable, file| {
+            let folder = std::env::var_os(variable).filter(|folder| !folder.is_empty());
+            folder.map(|folder| Path::new(&folder).join(file))
+        };
+        let usual = [
+            in_folder("XDG_RUNTIME_DIR", "containers/auth.json"),
+            in_folder("HOME", ".docker/config.json"),
+        ];
+        Files {
+            named: self.auth_file.clone().filter(|file| !file.as_os_str().is_empty()),
+            usual: usual.into_iter().flatten().collect(),
+        }
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let read = |file: &PathBuf| {
+            let length = std::fs::metadata(file).map(|found| found.len());
+            let wrong = |why: String| format!("--ca is {:?}: {why}", file.display().to_string());
+            match length.map_err(|error| wrong(error.to_string()))? {
+                length if length > LARGEST_CA => {
+                    Err(wrong(format!("it has {length} bytes; {LARGEST_CA} are accepted")))
+                }
+                _ => std::fs::read(file).map_err(|error| wrong(error.to_string())),
+            }
+        };
+        Ok(Options {
+            is_plain: self.plain_http,
+            authorities: self.ca.as_ref().map(read).transpose()?,
+            ..Options::default()
+        })
+    }
+
+    async fn registry(&self, name: &Name, watch: Arc<Progress>) -> Result<Registry, Failure> {
+        let credentials = self.files().of(name).await?;
+        Ok(Registry::new(name, credentials, &self.options()?, watch)?)
+    }
+}
+
+/// The image of a bundle's folder, if the bundle is valid: what is wrong with it is told on standard error.
+pub(super) fn of_bundle(folder: &Path, building: &Building) -> Result<Content, Failure> {
+    let found = validate(folder, &[])?;
+    let Count { errors, .. } = Count::of(&found);
+    if errors > 0 {
+        let subject = folder.display().to_string();
+        write(&mut io::stderr().lock(), Format::Text, &subject, &found)?;
+        let errors = counted(errors, "error");
+        return Err(format!("{subject} is not valid, so no image is made of it: {errors}").into());
+    }
+    Ok(bundle::image(folder, &building.platforms(), building.created())?)
+}
+
+/// Pushes an image, and prints what it is called by its content.
+pub(in crate::cli) fn push(image: &Content, name: &Name, access: &Access) -> Outcome {
+    image.verify()?;
+    let digest = until_stopped(async {
+        let mut registry = access.registry(name, Progress::shared()).await?;
+        Ok(registry.push(image).await?)
+    })?;
+    print(&name.with_digest(&digest))
+}
+
+/// Pulls an image. Its layers are in files of the folder, as long as that is there.
+pub(super) fn pull(
+    name: &Name,
+    platform: Option<&Platform>,
+    scratch: &Scratch,
+    access: &Access,
+) -> Result<Content, Failure> {
+    until_stopped(async {
+        let mut registry = access.registry(name, Progress::shared()).await?;
+        Ok(registry.pull(platform, scratch.path()).await?)
+    })
+}
+
+/// Does something over the network, until it is done or somebody wants it to end: then what was begun is taken away, as after a failure.
+fn until_stopped<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let stop = signals::shutdown()?;
+        tokio::select! {
+            done = work => done,
+            () = stop => Err("it was told to stop".into()),
+        }
+    })
+}
+
+fn print(line: &str) -> Outcome {
+    match writeln!(io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

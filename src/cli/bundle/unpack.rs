@@ -1,0 +1,42 @@
+//! `roadstead bundle unpack`
+
+use std::path::{Path, PathBuf};
+
+use super::images::{self, Access};
+use crate::cli::Outcome;
+use crate::olm::findings::counted;
+use crate::olm::oci::unpack::{Bounds, check, unpack};
+use crate::olm::oci::{Content, Name, Platform, Scratch, layout};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The image, HOST/PATH:TAG or HOST/PATH@DIGEST, or an OCI image layout: a folder, or a tar of one.
+    #[arg(value_name = "IMAGE|LAYOUT")]
+    image: String,
+    /// The bundle's folder, which is made. One that holds anything is left alone.
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    /// Of an image for several platforms, which one.
+    #[arg(long, default_value = "linux/amd64")]
+    platform: Platform,
+    #[command(flatten)]
+    access: Access,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    check(&args.output)?;
+    if Path::new(&args.image).exists() {
+        return write(&layout::open(Path::new(&args.image))?, args);
+    }
+    let name = Name::of("IMAGE", &args.image)
+        .map_err(|error| format!("{error}; nor is there a layout of that name"))?;
+    let scratch = Scratch::beside(&args.output)?;
+    let image = images::pull(&name, Some(&args.platform), &scratch, &args.access)?;
+    write(&image, args)
+}
+
+fn write(image: &Content, args: &Args) -> Outcome {
+    let files = unpack(image, &args.platform, &args.output, Bounds::default())?;
+    println!("{}: {}", args.output.display(), counted(files, "file"));
+    Ok(())
+}
