@@ -36,7 +36,7 @@ ROADSTEAD := cargo run --quiet --
 # Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, or PostgreSQL), the upstream tools, the local cluster (e2e), or nothing
 KCM_FILES   := tests/people_apiserver.rs tests/database_volumes_apiserver.rs
 API_FILES   := $(filter-out $(KCM_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs tests/ledger.rs $(wildcard tests/postgres_*.rs)
-JUDGE_FILES := $(wildcard tests/*_judge.rs) tests/bundle_images.rs
+JUDGE_FILES := $(wildcard tests/*_judge.rs) tests/bundle_images.rs tests/catalog_images.rs
 PURE_FILES  := $(filter-out $(KCM_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
 comma       := ,
 flags        = $(patsubst tests/%.rs,--test %,$(1))

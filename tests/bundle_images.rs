@@ -5,107 +5,30 @@
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 #[path = "support/broken_bundles.rs"]
 mod broken_bundles;
+#[path = "support/images.rs"]
+mod images;
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 #[path = "support/registry.rs"]
 mod registry;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
 use broken_bundles::plain;
-use registry::{Registry, without_proxy};
+use images::{Place, done, files, refused, skopeo};
 use serde_json::{Value, json};
 
-fn roadstead(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_roadstead"));
-    command
-        .args(arguments)
-        .env_remove("SOURCE_DATE_EPOCH")
-        .env_remove("REGISTRY_AUTH_FILE")
-        .env("HOME", "/nonexistent")
-        .env_remove("XDG_RUNTIME_DIR")
-        .output()
-        .unwrap()
-}
-
-/// What a command prints that has to go well.
-fn done(arguments: &[&str]) -> String {
-    let output = roadstead(arguments);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", text(output.stderr));
-    assert_eq!(text(output.stderr), "", "in a pipe, nothing but errors is told");
-    text(output.stdout).trim().to_owned()
-}
-
-/// What a command says that has to fail.
-fn refused(arguments: &[&str]) -> String {
-    let output = roadstead(arguments);
-    assert!(!output.status.success(), "{arguments:?} went well");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-fn skopeo(arguments: &[&str]) -> String {
-    let output = without_proxy(Command::new("skopeo").arg("--insecure-policy").args(arguments));
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "skopeo {arguments:?}: {text}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-struct Place {
-    root: tempfile::TempDir,
-    registry: Registry,
-}
-
-impl Place {
-    /// A registry, and a folder with a bundle in `bundle`.
-    fn new() -> Self {
-        let place = Self {
-            root: tempfile::tempdir().unwrap(),
-            registry: Registry::start(),
-        };
-        let mut files = plain();
-        files
-            .others
-            .insert("tests/scorecard/config.yaml", "kind: Configuration\n".to_owned());
-        files.write(&place.path("bundle"));
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-
-    fn image(&self) -> String {
-        format!("{}/me/widgets-bundle:v1.2.0", self.registry.host)
-    }
-}
-
-/// Files by their names, with their content.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in ignore::WalkBuilder::new(folder)
-        .hidden(false)
-        .ignore(false)
-        .git_ignore(false)
-        .build()
-    {
-        let path = entry.unwrap().into_path();
-        if path.is_file() {
-            let name = path.strip_prefix(folder).unwrap().display().to_string();
-            found.insert(name, std::fs::read(&path).unwrap());
-        }
-    }
-    found
+/// A place with a bundle in `bundle`.
+fn place() -> Place {
+    let place = Place::new();
+    let mut files = plain();
+    files
+        .others
+        .insert("tests/scorecard/config.yaml", "kind: Configuration\n".to_owned());
+    files.write(&place.path("bundle"));
+    place
 }
 
 #[test]
 fn a_bundle_is_pushed_to_the_same_digest_each_time_and_comes_back_as_it_was() {
-    let place = Place::new();
+    let place = place();
     let (image, bundle) = (place.image(), place.text("bundle"));
     let built = done(&[
         "bundle",
@@ -157,7 +80,7 @@ fn a_bundle_is_pushed_to_the_same_digest_each_time_and_comes_back_as_it_was() {
 
 #[test]
 fn an_image_for_several_platforms_shares_its_layer_and_is_pushed_as_a_whole() {
-    let place = Place::new();
+    let place = place();
     let (image, bundle) = (place.image(), place.text("bundle"));
     let platforms = ["--platform", "linux/amd64,linux/arm64"];
     let layout = place.text("layout");
@@ -208,7 +131,7 @@ fn an_image_for_several_platforms_shares_its_layer_and_is_pushed_as_a_whole() {
 
 #[test]
 fn upstreams_tools_read_what_is_built_and_find_the_labels_of_the_bundle() {
-    let place = Place::new();
+    let place = place();
     let (image, bundle) = (place.image(), place.text("bundle"));
     for output in ["layout", "layout.tar"] {
         let output = place.text(output);
@@ -239,7 +162,7 @@ fn upstreams_tools_read_what_is_built_and_find_the_labels_of_the_bundle() {
 
 #[test]
 fn what_other_builders_make_is_unpacked_whatever_its_format() {
-    let place = Place::new();
+    let place = place();
     let dockerfile = "FROM scratch\nCOPY bundle/manifests /manifests/\nCOPY bundle/metadata /metadata/\nCOPY bundle/tests/scorecard /tests/scorecard/\n";
     std::fs::write(place.path("bundle.Dockerfile"), dockerfile).unwrap();
     for format in ["oci", "docker"] {
@@ -258,7 +181,7 @@ fn what_other_builders_make_is_unpacked_whatever_its_format() {
 
 #[test]
 fn what_cannot_be_done_is_told_with_what_to_do() {
-    let place = Place::new();
+    let place = place();
     let (image, bundle) = (place.image(), place.text("bundle"));
     let error = refused(&["bundle", "pull", &image, "--output", &place.text("x")]);
     assert!(error.contains("404") && error.contains("look whether"), "{error}");

@@ -40,7 +40,7 @@ enum Command {
     Generate(generate::Args),
     /// Make and judge OLM bundles, and build, push, pull and unpack their images.
     Bundle(bundle::Args),
-    /// Make, judge, show and serve file-based catalogs.
+    /// Make, judge, show and serve file-based catalogs, and build and push their images.
     Catalog(catalog::Args),
     /// Say what a code of a finding means.
     Explain(explain::Args),
@@ -51,7 +51,16 @@ enum Command {
 /// Parses the arguments, runs the subcommand, and turns its outcome into an exit code.
 ///
 /// An error is printed once, on standard error, as one line with its causes; usage errors exit with 2 (clap's own), all others with 1.
+///
+/// By another name it is another program: OLM runs a probe of its own in the pods of a catalog.
 pub fn main() -> ExitCode {
+    if catalog::probe::is_meant(std::env::args_os().next().as_deref()) {
+        return catalog::probe::main(
+            std::env::args_os()
+                .skip(1)
+                .map(|argument| argument.to_string_lossy().into_owned()),
+        );
+    }
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::main(*args),
         Command::LogLevel(args) => log_level::main(args),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::cli::progress::Progress;
 use crate::cli::{Failure, Outcome};
-use crate::olm::findings::{Count, Format, counted, write};
+use crate::olm::findings::{Count, Finding, Format, counted, write};
 use crate::olm::oci::credentials::Files;
 use crate::olm::oci::registry::{Options, Registry};
 use crate::olm::oci::{Content, Created, Name, Platform, Scratch, bundle, layout};
@@ -16,15 +16,28 @@ use crate::runtime::signals;
 /// Authorities are no longer, in bytes.
 const LARGEST_CA: u64 = 4 << 20;
 
-/// How an image is built.
+/// How a bundle's image is built.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Building {
+pub(super) struct Building {
     /// What it is for: OS/ARCHITECTURE. Of several, separated by commas, an index is made. Default: linux/amd64.
     #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
     platform: Vec<Platform>,
+    #[command(flatten)]
+    moment: Moment,
+}
+
+/// The time of an image.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Moment {
     /// The time of all that is in it, in seconds since 1970, so that it is the same whenever it is built. Default: 0.
     #[arg(long, env = "SOURCE_DATE_EPOCH", value_name = "SECONDS", value_parser = created)]
     source_date_epoch: Option<Created>,
+}
+
+impl Moment {
+    pub(in crate::cli) fn created(&self) -> Created {
+        self.source_date_epoch.unwrap_or_default()
+    }
 }
 
 fn created(text: &str) -> Result<Created, String> {
@@ -35,19 +48,15 @@ fn created(text: &str) -> Result<Created, String> {
 }
 
 impl Building {
-    pub(in crate::cli) fn platforms(&self) -> Vec<Platform> {
+    fn platforms(&self) -> Vec<Platform> {
         if self.platform.is_empty() {
             return vec![Platform::linux("amd64")];
         }
         self.platform.clone()
     }
 
-    pub(in crate::cli) fn created(&self) -> Created {
-        self.source_date_epoch.unwrap_or_default()
-    }
-
     /// Of an image that is there already nothing is built.
-    pub(in crate::cli) fn refuse(&self) -> Outcome {
+    pub(super) fn refuse(&self) -> Outcome {
         if self.platform.is_empty() {
             return Ok(());
         }
@@ -147,17 +156,26 @@ impl Access {
     }
 }
 
-/// The image of a bundle's folder, if the bundle is valid: what is wrong with it is told on standard error.
+/// The image of a bundle's folder, if the bundle is valid.
 pub(super) fn of_bundle(folder: &Path, building: &Building) -> Result<Content, Failure> {
-    let found = validate(folder, &[])?;
-    let Count { errors, .. } = Count::of(&found);
-    if errors > 0 {
-        let subject = folder.display().to_string();
-        write(&mut io::stderr().lock(), Format::Text, &subject, &found)?;
-        let errors = counted(errors, "error");
-        return Err(format!("{subject} is not valid, so no image is made of it: {errors}").into());
+    refuse_errors(folder, &validate(folder, &[])?)?;
+    Ok(bundle::image(
+        folder,
+        &building.platforms(),
+        building.moment.created(),
+    )?)
+}
+
+/// Of what has errors no image is made. All that is wrong is told on standard error.
+pub(in crate::cli) fn refuse_errors(folder: &Path, found: &[Finding]) -> Outcome {
+    let Count { errors, .. } = Count::of(found);
+    if errors == 0 {
+        return Ok(());
     }
-    Ok(bundle::image(folder, &building.platforms(), building.created())?)
+    let subject = folder.display().to_string();
+    write(&mut io::stderr().lock(), Format::Text, &subject, found)?;
+    let errors = counted(errors, "error");
+    Err(format!("{subject} is not valid, so no image is made of it: {errors}").into())
 }
 
 /// Pushes an image, and prints what it is called by its content.

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 mod build;
 mod generate;
-pub(super) mod images;
+pub(in crate::cli) mod images;
 mod pull;
 mod push;
 mod unpack;

@@ -1,10 +1,12 @@
-//! `roadstead catalog`: Make, judge, show and serve file-based catalogs.
+//! `roadstead catalog`: Make, judge, show and serve file-based catalogs, and build and push their images.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+mod build;
 mod edit;
+pub(super) mod probe;
 mod serve;
 mod shown;
 mod validate;
@@ -14,7 +16,7 @@ use super::{Outcome, files};
 use crate::olm::catalog::{Bundle, Catalog, Rendered, default_bundle_image, deprecations};
 use crate::olm::{Error, Tree};
 
-/// Make, judge, show and serve file-based catalogs.
+/// Make, judge, show and serve file-based catalogs, and build and push their images.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -43,6 +45,10 @@ enum Command {
     Diff(shown::Compared),
     /// Serve a catalog to OLM: a CatalogSource leads here by address, or by an image of this program and the catalog. Needs no cache, and writes no file.
     Serve(Box<serve::Args>),
+    /// Build the image of a catalog that is valid, as an OCI image layout: this program, which serves it, and nothing else. The same catalog gives the same digest.
+    Build(build::Build),
+    /// Push an image to a registry: a layout, or a catalog's folder, of which it is built.
+    Push(build::Push),
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,7 +87,7 @@ struct Generate {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What is wrong with the bundle, the catalog or the options, or a file that cannot be read or written.
+/// What is wrong with the bundle, the catalog, the image or the options, what a registry refuses, or a file that cannot be read or written.
 pub fn main(args: Args) -> Outcome {
     match args.command {
         Command::Generate(args) => generate(*args),
@@ -92,6 +98,8 @@ pub fn main(args: Args) -> Outcome {
         Command::Graph(args) => shown::graph(&args),
         Command::Diff(args) => shown::diff(&args),
         Command::Serve(args) => serve::main(*args),
+        Command::Build(args) => build::build(&args),
+        Command::Push(args) => build::push(&args),
     }
 }
 

@@ -40,6 +40,9 @@ pub(super) struct Run {
     /// USER[:GROUP], by number.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) user: String,
+    /// `NAME=VALUE` each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) env: Vec<String>,
     /// The program and its first arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) entrypoint: Vec<String>,

@@ -20,7 +20,12 @@ pub(super) struct Layer {
 #[derive(Debug)]
 enum Entry {
     Folder,
-    File { content: Bytes, is_program: bool },
+    File {
+        content: Bytes,
+        is_program: bool,
+    },
+    /// Another name of what this leads to, from where it lies.
+    Link(String),
 }
 
 /// A layer as registries keep it.
@@ -45,6 +50,10 @@ impl Layer {
         self.bytes += content.len() as u64;
         self.entries
             .insert(name.to_owned(), Entry::File { content, is_program });
+    }
+
+    pub(super) fn link(&mut self, name: &str, to: &str) {
+        self.entries.insert(name.to_owned(), Entry::Link(to.to_owned()));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -84,6 +93,10 @@ impl Layer {
                     let mode = if *is_program { 0o755 } else { 0o644 };
                     let mut header = header(EntryType::Regular, mode, content.len() as u64, seconds);
                     builder.append_data(&mut header, name, &content[..])?;
+                }
+                Entry::Link(to) => {
+                    let mut header = header(EntryType::Symlink, 0o777, 0, seconds);
+                    builder.append_link(&mut header, name, to)?;
                 }
             }
         }

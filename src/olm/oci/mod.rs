@@ -1,8 +1,8 @@
 //! Images of bundles and catalogs, without a container tool: built as OCI image layouts, pushed to registries, pulled from them and unpacked.
 //!
 //! ```text
-//! a bundle's folder ──bundle::image──▶ Content ──layout::write──▶ a layout, in a folder or a tar
-//!                                        │  ▲ ◀──layout::open───
+//! a bundle's folder ──bundle::image───▶ Content ──layout::write──▶ a layout, in a folder or a tar
+//! a catalog's folder ──catalog::image─▶  │  ▲ ◀──layout::open───
 //!                                        │  └──Registry::pull── a registry
 //!                                        ├──Registry::push──▶ a registry
 //!                                        └──unpack──▶ a bundle's folder
@@ -12,9 +12,11 @@
 
 mod build;
 pub mod bundle;
+pub mod catalog;
 mod content;
 pub mod credentials;
 mod digest;
+mod elf;
 mod error;
 mod files;
 mod layer;
