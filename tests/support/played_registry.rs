@@ -1,5 +1,6 @@
 //! A registry in memory, on a loopback port of its own, that does what a test wants it to do wrong.
 
+#![allow(dead_code, reason = "each test binary uses what it needs of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;

@@ -9,7 +9,7 @@ use crate::cli::{Failure, Outcome};
 use crate::olm::findings::{Count, Finding, Format, counted, write};
 use crate::olm::oci::credentials::Files;
 use crate::olm::oci::registry::{Options, Registry};
-use crate::olm::oci::{Content, Created, Name, Platform, Scratch, bundle, layout};
+use crate::olm::oci::{Content, Created, Error, Name, Platform, Scratch, bundle, layout};
 use crate::olm::registry_v1::validate;
 use crate::runtime::signals;
 
@@ -86,7 +86,11 @@ pub(in crate::cli) struct Target {
 }
 
 fn tag(text: &str) -> Result<Name, String> {
-    Name::of("--tag", text).map_err(|error| error.to_string())
+    // The flag and the value are told already
+    Name::of("--tag", text).map_err(|error| match error {
+        Error::Value { accepted, .. } => accepted,
+        other => other.to_string(),
+    })
 }
 
 impl Target {

@@ -120,14 +120,15 @@ impl Plan {
                 .iter()
                 .any(|other| other.platform.as_ref() == Some(platform))
             {
-                return Err(Error::content("--platform", format!("{platform} is there twice")));
+                let why = format!("{platform} is there twice; name each platform once");
+                return Err(Error::content("the image", why));
             }
             let mut manifest = self.manifest(platform, layers, &mut blobs)?;
             manifest.platform = Some(platform.clone());
             manifests.push(manifest);
         }
         let root = match &mut manifests[..] {
-            [] => return Err(Error::content("--platform", "there is none")),
+            [] => return Err(Error::content("the image", "it is for no platform")),
             // As other builders do: the configuration says what it is for
             [only] => Descriptor {
                 platform: None,

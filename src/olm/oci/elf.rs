@@ -79,7 +79,7 @@ mod tests {
     use rstest::rstest;
 
     /// A program with one segment, of this type.
-    pub(crate) fn program(machine: u16, segment: u32) -> Vec<u8> {
+    fn program(machine: u16, segment: u32) -> Vec<u8> {
         let is_big = machine == 22;
         let mut bytes = vec![0; 64 + 56];
         bytes[..4].copy_from_slice(&MAGIC);

@@ -8,7 +8,7 @@ use crate::olm::oci::content::Blob;
 use crate::olm::oci::types::{Index, LARGEST_DOCUMENT};
 use crate::olm::oci::{Content, Digest, Error};
 
-/// Files of an archive that is read as a layout.
+/// Files of a layout.
 const MOST_ENTRIES: usize = 10_000;
 
 /// Whether a path is meant as a layout: a folder with its mark in it, or a file.
@@ -73,8 +73,11 @@ fn blobs_of(path: &Path, algorithm: &str) -> Result<BTreeMap<Digest, Blob>, Erro
         listed => listed.map_err(|source| Error::file("list", &folder, source))?,
     };
     let mut blobs = BTreeMap::new();
-    for entry in listed {
+    for (count, entry) in listed.enumerate() {
         let entry = entry.map_err(|source| Error::file("list", &folder, source))?;
+        if count >= MOST_ENTRIES {
+            return Err(too_many(&folder));
+        }
         let digest = format!("{algorithm}:{}", entry.file_name().to_string_lossy());
         let found = entry
             .metadata()
@@ -85,6 +88,11 @@ fn blobs_of(path: &Path, algorithm: &str) -> Result<BTreeMap<Digest, Blob>, Erro
         }
     }
     Ok(blobs)
+}
+
+fn too_many(path: &Path) -> Error {
+    let why = format!("it holds more than {MOST_ENTRIES} files, which no image needs");
+    Error::content(path.display(), why)
 }
 
 fn in_file(path: PathBuf, offset: u64, length: u64) -> Blob {
@@ -99,8 +107,7 @@ fn archive(path: &Path) -> Result<Found, Error> {
     for (count, entry) in archive.entries_with_seek().map_err(failed)?.enumerate() {
         let mut entry = entry.map_err(failed)?;
         if count >= MOST_ENTRIES {
-            let why = format!("it holds more than {MOST_ENTRIES} files");
-            return Err(Error::content(path.display(), why));
+            return Err(too_many(path));
         }
         if !entry.header().entry_type().is_file() {
             continue;

@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use super::failure::{Again, Failure};
 use super::{Limits, Watch};
-use crate::runtime::jitter::Jitter;
 
 /// Does something until it goes well, cannot go well, or was tried often enough.
 pub(super) async fn retrying<T>(
@@ -10,7 +9,6 @@ pub(super) async fn retrying<T>(
     watch: &dyn Watch,
     mut work: impl AsyncFnMut() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut jitter = Jitter::seeded(u64::from(std::process::id()));
     let mut attempt = 1;
     loop {
         let failure = match work().await {
@@ -23,7 +21,6 @@ pub(super) async fn retrying<T>(
                 _ => failure.with_remedy(&format!("it was tried {attempt} times")),
             });
         };
-        let pause = jitter.stretch(pause, 0.2).min(limits.longest_pause);
         watch.notes(&format!(
             "{failure}; it is tried again in {:.1} s",
             pause.as_secs_f64()

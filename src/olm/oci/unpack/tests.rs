@@ -182,6 +182,38 @@ fn an_image_that_is_more_than_the_bounds_is_refused(#[case] bounds: Bounds, #[ca
 }
 
 #[test]
+fn a_bundle_of_more_files_than_any_needs_is_refused() {
+    let names: Vec<String> = (0..5_001).map(|at| format!("manifests/{at}.yaml")).collect();
+    let files: Vec<(&str, EntryType, &str)> = names.iter().map(|name| (&**name, FILE, "")).collect();
+    let error = unpacked(&image(&[&files]), Bounds::default()).unwrap_err();
+    assert!(error.contains("more than 5000 files"), "{error}");
+}
+
+#[test]
+fn a_folder_takes_the_place_of_a_file_and_a_file_that_of_a_folder() {
+    let first: Files<'_> = &[
+        ("manifests/a/b.yaml", FILE, "1"),
+        ("manifests/a-b", FILE, "1"),
+        ("manifests/c", FILE, "1"),
+    ];
+    let second: Files<'_> = &[
+        ("manifests/a", FILE, "2"),
+        ("manifests/c/d.yaml", FILE, "2"),
+        ("metadata/annotations.yaml", FILE, "2"),
+    ];
+    let found = unpacked(&image(&[first, second]), Bounds::default()).unwrap();
+    assert_eq!(
+        names(&found),
+        [
+            "manifests/a",
+            "manifests/a-b",
+            "manifests/c/d.yaml",
+            "metadata/annotations.yaml"
+        ]
+    );
+}
+
+#[test]
 fn a_name_that_is_a_bomb_is_refused_before_it_is_held() {
     let long = "a".repeat(1 << 20);
     let mut layer = archive(&[("././@LongLink", EntryType::GNULongName, &long)]);

@@ -12,6 +12,9 @@ use crate::olm::oci::bundle::{FOLDERS, SCORECARD};
 const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
 
+/// Files of a bundle: of one that large nothing could be installed.
+const MOST_FILES: usize = 5_000;
+
 /// The bundle's files, as the layers so far leave them.
 pub(super) struct Tree {
     files: BTreeMap<PathBuf, Kept>,
@@ -51,12 +54,11 @@ impl Tree {
         };
         let folder = path.parent().unwrap_or(Path::new(""));
         if file == OPAQUE {
-            self.hide(|path| path.starts_with(folder));
+            self.hide(folder);
             return Ok(());
         }
         if let Some(gone) = file.strip_prefix(WHITEOUT) {
-            let gone = folder.join(gone);
-            self.hide(|path| path.starts_with(&gone));
+            self.hide(&folder.join(gone));
             return Ok(());
         }
         let kind = entry.header().entry_type();
@@ -82,24 +84,40 @@ impl Tree {
         }
     }
 
-    /// Takes away what the layers before had.
-    fn hide(&mut self, is_gone: impl Fn(&Path) -> bool) {
-        let layer = self.layer;
-        self.files.retain(|path, kept| {
-            let goes = kept.layer < layer && is_gone(path);
-            !goes
-        });
+    /// Takes away what the layers before had at a path and below it.
+    fn hide(&mut self, path: &Path) {
+        for gone in self.below(path) {
+            if self.files.get(&gone).is_some_and(|kept| kept.layer < self.layer) {
+                self.files.remove(&gone);
+            }
+        }
+    }
+
+    /// What there is at a path and below it: that lies together, since paths are ordered by their parts.
+    fn below(&self, path: &Path) -> Vec<PathBuf> {
+        let from = self.files.range(path.to_owned()..).map(|(path, _)| path);
+        from.take_while(|found| found.starts_with(path))
+            .cloned()
+            .collect()
     }
 
     fn keep<R: Read>(&mut self, path: PathBuf, entry: &mut Entry<'_, R>) -> io::Result<()> {
         let too_much = || io::Error::other("the bundle's files together are larger than is accepted");
         self.left = self.left.checked_sub(entry.size()).ok_or_else(too_much)?;
+        if self.files.len() >= MOST_FILES {
+            return Err(io::Error::other(format!(
+                "the bundle has more than {MOST_FILES} files, which no bundle needs"
+            )));
+        }
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
-        // A file takes the place of a folder, and of all that is in it
-        self.files.retain(|other, _| !other.starts_with(&path));
-        let above: Vec<&Path> = path.ancestors().skip(1).collect();
-        self.files.retain(|other, _| !above.contains(&other.as_path()));
+        // A file takes the place of a folder with all that is in it, and of a file that its own folder was
+        for other in self.below(&path) {
+            self.files.remove(&other);
+        }
+        for above in path.ancestors().skip(1) {
+            self.files.remove(above);
+        }
         let layer = self.layer;
         self.files.insert(path, Kept { layer, content });
         Ok(())
