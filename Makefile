@@ -11,6 +11,9 @@ BUNDLE_IMG  ?= $(REGISTRY)/roadstead-bundle:v$(VERSION)
 CATALOG_IMG ?= $(REGISTRY)/roadstead-catalog:latest
 # bundle/ and catalog/ are checked in with the published images; those of another registry come to lie in dist/olm
 OLM_DIR     ?= $(if $(filter-out $(PUBLISHED)/%,$(IMG) $(BUNDLE_IMG)),dist/olm,.)
+LAYOUTS     := $(if $(filter .,$(OLM_DIR)),dist,$(OLM_DIR))
+# What the catalog's image holds: static programs, one for each platform, with commas between
+CATALOG_BINARY ?= dist/roadstead
 # The sample operator has a version of its own
 GREETER_VERSION    ?= $(shell sed -n 's/^  version: //p' examples/greeter/manifests/base.yaml)
 GREETER_IMG        ?= $(REGISTRY)/roadstead-greeter:v$(GREETER_VERSION)
@@ -108,13 +111,11 @@ docker-push: ## Push it: IMG=...
 	$(CONTAINER_TOOL) push $(IMG)
 bundle: manifests ## Write bundle/ for VERSION; with another REGISTRY dist/olm/bundle
 	$(ROADSTEAD) bundle generate --version $(VERSION) --image $(IMG) --output $(OLM_DIR)/bundle
-bundle-build: ## Build the bundle's image: BUNDLE_IMG=...
-	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) build -f $(OLM_DIR)/bundle.Dockerfile -t $(BUNDLE_IMG) $(OLM_DIR)
+bundle-build: ## Build the bundle's image, as a layout in dist/: BUNDLE_IMG=... Needs no container tool, as the three below
+	$(ROADSTEAD) bundle build $(OLM_DIR)/bundle --tag $(BUNDLE_IMG) --output $(LAYOUTS)/bundle.tar --force
 bundle-push: ## Push it: BUNDLE_IMG=...
-	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
-catalog-build: ## Build the image of catalog/: CATALOG_IMG=... With another REGISTRY, dist/olm/bundle is added to a copy of it first
+	$(ROADSTEAD) bundle push $(LAYOUTS)/bundle.tar $(BUNDLE_IMG)
+catalog-build: $(if $(filter dist/roadstead,$(CATALOG_BINARY)),build-static) ## Build the image of catalog/, which serves itself: CATALOG_IMG=... With another REGISTRY, dist/olm/bundle is added to a copy of it first
 ifneq ($(filter-out .,$(OLM_DIR)),)
 	rm -rf $(OLM_DIR)/catalog
 	cp -R catalog $(OLM_DIR)/catalog
@@ -122,11 +123,9 @@ ifneq ($(filter-out .,$(OLM_DIR)),)
 # every version, so that going back finds its images too
 	sed -i 's|$(PUBLISHED)/|$(REGISTRY)/|g' $(OLM_DIR)/catalog/*/catalog.yaml
 endif
-	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) build -f $(OLM_DIR)/catalog.Dockerfile -t $(CATALOG_IMG) $(OLM_DIR)
+	$(ROADSTEAD) catalog build $(OLM_DIR)/catalog --binary $(CATALOG_BINARY) --tag $(CATALOG_IMG) --output $(LAYOUTS)/catalog.tar --force
 catalog-push: ## Push it: CATALOG_IMG=...
-	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
-	$(CONTAINER_TOOL) push $(CATALOG_IMG)
+	$(ROADSTEAD) catalog push $(LAYOUTS)/catalog.tar $(CATALOG_IMG)
 
 ##@ The sample operator, examples/greeter
 .PHONY: greeter greeter-build greeter-push
