@@ -16,7 +16,7 @@ fn roadstead(arguments: &[&str]) -> Output {
         .env_remove("SOURCE_DATE_EPOCH")
         .env_remove("REGISTRY_AUTH_FILE")
         .env("HOME", "/nonexistent")
-        .env_remove("XDG_RUNTIME_DIR")
+        .env("XDG_RUNTIME_DIR", "/nonexistent")
         .output()
         .unwrap()
 }

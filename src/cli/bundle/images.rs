@@ -126,13 +126,14 @@ impl Access {
             let folder = std::env::var_os(variable).filter(|folder| !folder.is_empty());
             folder.map(|folder| Path::new(&folder).join(file))
         };
-        let usual = [
-            in_folder("XDG_RUNTIME_DIR", "containers/auth.json"),
-            in_folder("HOME", ".docker/config.json"),
-        ];
+        // As podman does where nobody has logged in to the machine by a session
+        let without_session = || format!("/run/containers/{}/auth.json", rustix::process::getuid().as_raw());
+        let runtime = in_folder("XDG_RUNTIME_DIR", "containers/auth.json")
+            .unwrap_or_else(|| PathBuf::from(without_session()));
+        let docker = in_folder("HOME", ".docker/config.json");
         Files {
             named: self.auth_file.clone().filter(|file| !file.as_os_str().is_empty()),
-            usual: usual.into_iter().flatten().collect(),
+            usual: std::iter::once(runtime).chain(docker).collect(),
         }
     }
 
