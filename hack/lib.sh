@@ -118,6 +118,14 @@ build_and_push() {
   fi
 }
 
+# push_package bundle|catalog FOLDER REF: builds and pushes the image of a bundle or a catalog by the program itself
+push_package() {
+  local inside=()
+  # The local cluster's registry listens in its own network alone
+  if [ "$CLUSTER" = local ]; then inside=(hack/cluster/cluster exec); fi
+  "${inside[@]}" ./dist/roadstead "$1" push "$2" "$3"
+}
+
 # operator_image VERSION, bundle_image VERSION, and the same of the sample operator: names that tell what is inside. A node pulls a tag
 # once, so a tag that stays while its content changes would leave a living cluster with what an earlier build pushed.
 operator_image() { image_of operator "$1"; }
