@@ -1,10 +1,11 @@
-//! What OLM runs in the pods of a catalog: `grpc_health_probe -addr=:50051`. It is this program by that name.
+//! What OLM runs in the pods of a catalog: `grpc_health_probe -addr=:50051 -rpc-timeout=5s`. It is this program by that name.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use tonic::transport::Endpoint;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -12,7 +13,7 @@ use tonic_health::pb::health_client::HealthClient;
 
 use crate::olm::oci::catalog::PROBE;
 
-/// As upstream's program: so long for the connection, and again for the answer.
+/// As upstream's program, unless its flags say otherwise: so long for the connection, and again for the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Exit codes of upstream's program, which people may know from a pod's Events.
 const USAGE: u8 = 1;
@@ -27,14 +28,14 @@ pub(in crate::cli) fn is_meant(program: Option<&OsStr>) -> bool {
 
 /// Asks once, and tells by the exit code.
 pub(in crate::cli) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let asked = address(arguments)
+    let asked = Asked::read(arguments)
         .map_err(|why| (USAGE, why))
-        .and_then(|address| {
+        .and_then(|asked| {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .map_err(|error| (NO_CONNECTION, error.to_string()))?;
-            runtime.block_on(ask(&address))
+            runtime.block_on(ask(&asked))
         });
     match asked {
         Ok(()) => {
@@ -48,32 +49,69 @@ pub(in crate::cli) fn main(arguments: impl Iterator<Item = String>) -> ExitCode 
     }
 }
 
-/// HOST:PORT of `-addr=HOST:PORT`, where the host may be left out. The flags of other things are not known.
-fn address(arguments: impl Iterator<Item = String>) -> Result<String, String> {
-    let mut found = None;
-    for argument in arguments {
-        let bare = argument.trim_start_matches('-');
-        match bare.strip_prefix("addr=") {
-            Some(address) => found = Some(address.to_owned()),
-            None => return Err(format!("{argument:?} is not known; accepted is -addr=HOST:PORT")),
+/// What is asked, and how long it may take.
+#[derive(Debug, PartialEq)]
+struct Asked {
+    /// HOST:PORT.
+    address: String,
+    /// Until there is a connection.
+    connect: Duration,
+    /// Until there is an answer.
+    answer: Duration,
+}
+
+impl Asked {
+    /// Those flags of upstream's program that OLM gives, or may come to give: `-addr=HOST:PORT`, where the host may be left out, and times such as 5s.
+    fn read(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let (mut found, mut connect, mut answer) = (None, PATIENCE, PATIENCE);
+        for argument in arguments {
+            match argument.trim_start_matches('-').split_once('=') {
+                Some(("addr", address)) => found = Some(address.to_owned()),
+                Some(("connect-timeout", time)) => connect = duration(&argument, time)?,
+                Some(("rpc-timeout", time)) => answer = duration(&argument, time)?,
+                _ => {
+                    return Err(format!(
+                        "{argument:?} is not known; accepted are -addr=HOST:PORT, -connect-timeout=TIME and -rpc-timeout=TIME"
+                    ));
+                }
+            }
         }
-    }
-    match found {
-        Some(address) if address.starts_with(':') => Ok(format!("127.0.0.1{address}")),
-        Some(address) => Ok(address),
-        None => Err("-addr is missing; accepted is -addr=HOST:PORT, as in -addr=:50051".to_owned()),
+        let address = match found {
+            Some(address) if address.starts_with(':') => format!("127.0.0.1{address}"),
+            Some(address) => address,
+            None => {
+                return Err("-addr is missing; accepted is -addr=HOST:PORT, as in -addr=:50051".to_owned());
+            }
+        };
+        Ok(Self {
+            address,
+            connect,
+            answer,
+        })
     }
 }
 
-async fn ask(address: &str) -> Result<(), (u8, String)> {
+fn duration(argument: &str, time: &str) -> Result<Duration, String> {
+    let read = time.parse::<SignedDuration>().ok();
+    let read = read.and_then(|time| Duration::try_from(time).ok());
+    read.filter(|time| !time.is_zero())
+        .ok_or_else(|| format!("{argument:?} is no time; accepted is one such as 5s or 500ms"))
+}
+
+async fn ask(asked: &Asked) -> Result<(), (u8, String)> {
+    let Asked {
+        address,
+        connect,
+        answer,
+    } = asked;
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|_| (USAGE, format!("-addr is {address:?}; accepted is HOST:PORT")))?;
-    let endpoint = endpoint.connect_timeout(PATIENCE).timeout(PATIENCE);
-    let connected = tokio::time::timeout(PATIENCE, endpoint.connect()).await;
+    let endpoint = endpoint.connect_timeout(*connect).timeout(*answer);
+    let connected = tokio::time::timeout(*connect, endpoint.connect()).await;
     let no_connection = || {
         (
             NO_CONNECTION,
-            format!("no connection to {address} within {PATIENCE:?}"),
+            format!("no connection to {address} within {connect:?}"),
         )
     };
     let channel = connected
@@ -82,9 +120,9 @@ async fn ask(address: &str) -> Result<(), (u8, String)> {
     let request = HealthCheckRequest {
         service: String::new(),
     };
-    let answer = HealthClient::new(channel).check(request).await;
-    let answer = answer.map_err(|status| (NO_ANSWER, format!("health of {address}: {status}")))?;
-    match answer.into_inner().status() {
+    let answered = HealthClient::new(channel).check(request).await;
+    let answered = answered.map_err(|status| (NO_ANSWER, format!("health of {address}: {status}")))?;
+    match answered.into_inner().status() {
         ServingStatus::Serving => Ok(()),
         other => Err((NOT_SERVING, format!("{address} is {}", other.as_str_name()))),
     }
@@ -96,16 +134,27 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case(&["-addr=:50051"], Ok("127.0.0.1:50051"))]
-    #[case(&["--addr=localhost:1"], Ok("localhost:1"))]
+    #[case(&["-addr=:50051"], Ok(("127.0.0.1:50051", 1000, 1000)))]
+    #[case(&["-addr=:50051", "-rpc-timeout=5s"], Ok(("127.0.0.1:50051", 1000, 5000)))]
+    #[case(&["--connect-timeout=500ms", "--addr=localhost:1"], Ok(("localhost:1", 500, 1000)))]
     #[case(&[], Err("-addr is missing"))]
     #[case(&["-addr=:1", "-tls"], Err("\"-tls\" is not known"))]
-    fn the_flag_that_olm_gives_is_known(#[case] arguments: &[&str], #[case] expected: Result<&str, &str>) {
-        match (
-            address(arguments.iter().map(|&argument| argument.to_owned())),
-            expected,
-        ) {
-            (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+    #[case(&["-addr=:1", "-rpc-timeout=5"], Err("\"-rpc-timeout=5\" is no time"))]
+    #[case(&["-addr=:1", "-rpc-timeout=-5s"], Err("is no time"))]
+    fn the_flags_that_olm_gives_are_known(
+        #[case] arguments: &[&str],
+        #[case] expected: Result<(&str, u64, u64), &str>,
+    ) {
+        let read = Asked::read(arguments.iter().map(|&argument| argument.to_owned()));
+        match (read, expected) {
+            (Ok(found), Ok((address, connect, answer))) => {
+                let expected = Asked {
+                    address: address.to_owned(),
+                    connect: Duration::from_millis(connect),
+                    answer: Duration::from_millis(answer),
+                };
+                assert_eq!(found, expected);
+            }
             (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
             other => panic!("{other:?}"),
         }
