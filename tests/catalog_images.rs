@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use images::{Place, done, refused, skopeo};
+use images::{Place, done, program, refused, skopeo};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_roadstead");
@@ -22,16 +22,6 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_roadstead");
 fn catalog() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalog");
     folder.display().to_string()
-}
-
-/// What looks like a static program for a machine, as far as anybody looks: 62 is amd64, 183 arm64.
-fn program(place: &Place, machine: u8) -> String {
-    let mut bytes = vec![0; 64];
-    bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
-    bytes[18] = machine;
-    let path = place.path(&format!("program-{machine}"));
-    std::fs::write(&path, bytes).unwrap();
-    path.display().to_string()
 }
 
 /// Names, kinds and modes of what the layers of a layout hold.

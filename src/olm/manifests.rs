@@ -124,7 +124,7 @@ fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     Ok(())
 }
 
-fn is_manifest_file(path: &Path) -> bool {
+pub(super) fn is_manifest_file(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }

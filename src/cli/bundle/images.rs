@@ -200,9 +200,19 @@ pub(super) fn pull(
     scratch: &Scratch,
     access: &Access,
 ) -> Result<Content, Failure> {
+    pull_into(name, platform, scratch.path(), access)
+}
+
+/// As [`pull`], into a folder that is somebody else's.
+pub(in crate::cli) fn pull_into(
+    name: &Name,
+    platform: Option<&Platform>,
+    folder: &Path,
+    access: &Access,
+) -> Result<Content, Failure> {
     until_stopped(async {
         let mut registry = access.registry(name, Progress::shared()).await?;
-        Ok(registry.pull(platform, scratch.path()).await?)
+        Ok(registry.pull(platform, folder).await?)
     })
 }
 

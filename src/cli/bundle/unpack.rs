@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::images::{self, Access};
 use crate::cli::Outcome;
 use crate::olm::findings::counted;
-use crate::olm::oci::unpack::{Bounds, check, unpack};
+use crate::olm::oci::unpack::{Bounds, bundle, check};
 use crate::olm::oci::{Content, Name, Platform, Scratch, layout};
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(super) fn main(args: &Args) -> Outcome {
 }
 
 fn write(image: &Content, args: &Args) -> Outcome {
-    let files = unpack(image, &args.platform, &args.output, Bounds::default())?;
+    let files = bundle(image, &args.platform, &args.output, &Bounds::BUNDLE)?;
     println!("{}: {}", args.output.display(), counted(files, "file"));
     Ok(())
 }

@@ -7,6 +7,7 @@ use clap::Subcommand;
 mod build;
 mod edit;
 pub(super) mod probe;
+mod render;
 mod serve;
 mod shown;
 mod validate;
@@ -34,6 +35,8 @@ enum Command {
     Remove(edit::Remove),
     /// Say that a package, a channel or a bundle is deprecated, and what its users should do instead.
     Deprecate(edit::Deprecate),
+    /// Print the documents of images, folders, files and templates, as they are in a catalog.
+    Render(render::Args),
     /// Find all that is wrong with a catalog, whoever made it: what opm refuses, what its server and OLM stumble over later, and what nobody means. Fails if
     /// there are errors.
     Validate(validate::Args),
@@ -93,6 +96,7 @@ pub fn main(args: Args) -> Outcome {
         Command::Generate(args) => generate(*args),
         Command::Remove(args) => edit::remove(&args),
         Command::Deprecate(args) => edit::deprecate(&args),
+        Command::Render(args) => render::main(&args),
         Command::Validate(args) => validate::main(&args),
         Command::List(args) => shown::list(&args),
         Command::Graph(args) => shown::graph(&args),

@@ -10,9 +10,12 @@ use super::{Error, Tree, bundle, yaml};
 
 mod chain;
 pub mod deprecations;
+mod properties;
 mod remove;
 mod render;
 mod served;
+pub mod sources;
+pub mod template;
 
 use deprecations::Deprecations;
 pub use render::Rendered;

@@ -1,13 +1,13 @@
 //! From a bundle's folder to its blob in a catalog, as `opm render --migrate-level bundle-object-to-csv-metadata` makes it.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Bundle, Property, property};
+use super::Bundle;
+use super::properties::{Metadata, properties};
 use crate::olm::csv;
-use crate::olm::manifests::{Manifests, list, name, text};
+use crate::olm::manifests::{Manifests, is_manifest_file, list, name, text};
 use crate::olm::{Error, Tree, yaml};
 
 /// A bundle, ready to be added to a catalog.
@@ -40,10 +40,21 @@ impl Rendered {
             message: message.to_string(),
         };
         let manifests = Manifests::read(&folder.join("manifests")).map_err(|error| no_bundle(&error))?;
-        let path = folder.join("metadata/annotations.yaml");
-        let annotations =
-            std::fs::read_to_string(&path).map_err(|source| Error::file("read", &path, source))?;
-        Self::of(&manifests, &path.display().to_string(), &annotations, image)
+        let metadata = folder.join("metadata");
+        let listed = std::fs::read_dir(&metadata).map_err(|source| Error::file("list", &metadata, source))?;
+        let mut files = Vec::new();
+        for entry in listed {
+            let path = entry
+                .map_err(|source| Error::file("list", &metadata, source))?
+                .path();
+            if is_manifest_file(&path) {
+                let text =
+                    std::fs::read_to_string(&path).map_err(|source| Error::file("read", &path, source))?;
+                files.push((path, text));
+            }
+        }
+        files.sort();
+        Self::of(&manifests, &metadata, &files, image)
     }
 
     /// The same for a bundle that was made but not written yet; `folder` is its place in the tree.
@@ -62,25 +73,36 @@ impl Rendered {
         {
             within.insert(path, text);
         }
-        let path = folder.join("metadata/annotations.yaml");
-        let annotations = tree.get(&path).unwrap_or_default();
-        Self::of(
-            &Manifests::of_tree(&within)?,
-            &path.display().to_string(),
-            annotations,
-            image,
-        )
+        let metadata = folder.join("metadata");
+        let files = tree.files().filter(|(path, _)| path.starts_with(&metadata));
+        let files: Vec<_> = files
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .collect();
+        Self::of(&Manifests::of_tree(&within)?, &metadata, &files, image)
     }
 
+    /// `files` are those of metadata/: what each is shows in what it says, as upstream has it.
     fn of(
         manifests: &Manifests,
-        source: &str,
-        annotations: &str,
+        metadata: &Path,
+        files: &[(PathBuf, String)],
         image: impl FnOnce(&Bundle, &str) -> Result<String, Error>,
     ) -> Result<Self, Error> {
-        let annotations = yaml::parse::<Value>(source, annotations)?
-            .pop()
-            .unwrap_or_default();
+        let (mut annotations, mut others) = (Value::Null, Metadata::default());
+        for (path, text) in files {
+            let Some(document) = yaml::parse::<Value>(&path.display().to_string(), text)?.pop() else {
+                continue;
+            };
+            let place = match &document {
+                of if of.get("annotations").is_some() => &mut annotations,
+                of if of.get("dependencies").is_some() => &mut others.dependencies,
+                of if of.get("properties").is_some() => &mut others.properties,
+                _ => continue,
+            };
+            if place.is_null() {
+                *place = document;
+            }
+        }
         let annotation = |key: &str| {
             let all = annotations.get("annotations");
             all.and_then(|all| all.get(format!("{ANNOTATION}.{key}")))
@@ -91,7 +113,7 @@ impl Rendered {
         if package.is_empty() {
             let message = format!("annotation {ANNOTATION}.package.v1 is missing");
             return Err(Error::NoBundle {
-                folder: source.to_owned(),
+                folder: metadata.display().to_string(),
                 message,
             });
         }
@@ -101,7 +123,7 @@ impl Rendered {
             name: name(csv).to_owned(),
             package: package.to_owned(),
             image: String::new(),
-            properties: properties(manifests, csv, package),
+            properties: properties(manifests, csv, package, &others),
             related_images: Vec::new(),
         };
         bundle.image = image(&bundle, text(csv, "/metadata/annotations/containerImage"))?;
@@ -139,63 +161,6 @@ impl Rendered {
     pub fn bundle(&self) -> &Bundle {
         &self.bundle
     }
-}
-
-/// Sorted by type and value; the large one comes last, as upstream has it.
-fn properties(manifests: &Manifests, csv: &Value, package: &str) -> Vec<Property> {
-    let mut kinds = BTreeSet::new();
-    for crd in csv::crds(manifests) {
-        for version in list(crd, "/spec/versions") {
-            kinds.insert((
-                text(crd, "/spec/group"),
-                text(crd, "/spec/names/kind"),
-                text(version, "/name"),
-            ));
-        }
-    }
-    let gvk = |(group, kind, version)| {
-        property(
-            "olm.gvk",
-            json!({"group": group, "kind": kind, "version": version}),
-        )
-    };
-    let mut properties: Vec<Property> = kinds.into_iter().map(gvk).collect();
-    properties.push(property(
-        "olm.package",
-        json!({"packageName": package, "version": text(csv, "/spec/version")}),
-    ));
-    properties.push(property("olm.csv.metadata", metadata(csv)));
-    properties
-}
-
-/// What a console shows of the package, so that nobody need pull the image for it. Upstream writes the two structures even when
-/// they are empty.
-fn metadata(csv: &Value) -> Value {
-    let mut metadata = Map::new();
-    for (field, pointer) in [
-        ("annotations", "/metadata/annotations"),
-        ("labels", "/metadata/labels"),
-        ("apiServiceDefinitions", "/spec/apiservicedefinitions"),
-        ("crdDescriptions", "/spec/customresourcedefinitions"),
-        ("description", "/spec/description"),
-        ("displayName", "/spec/displayName"),
-        ("installModes", "/spec/installModes"),
-        ("keywords", "/spec/keywords"),
-        ("links", "/spec/links"),
-        ("maintainers", "/spec/maintainers"),
-        ("maturity", "/spec/maturity"),
-        ("minKubeVersion", "/spec/minKubeVersion"),
-        ("nativeAPIs", "/spec/nativeAPIs"),
-        ("provider", "/spec/provider"),
-    ] {
-        if let Some(value) = csv.pointer(pointer) {
-            metadata.insert(field.into(), value.clone());
-        }
-    }
-    for structure in ["apiServiceDefinitions", "crdDescriptions", "provider"] {
-        metadata.entry(structure).or_insert_with(|| json!({}));
-    }
-    Value::Object(metadata)
 }
 
 /// Those of the ClusterServiceVersion, the bundle's own image, and container images that it does not name.

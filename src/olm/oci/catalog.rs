@@ -10,7 +10,7 @@ use super::layer::Layer;
 use super::{Content, Created, Error, elf, files};
 
 /// The label by which OLM finds the catalog, and where it is.
-const LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+pub(super) const LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 const FOLDER: &str = "configs";
 /// Where the program is.
 const PROGRAM: &str = "roadstead";

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
+use serde::Deserialize;
 
+use super::catalog::LABEL;
 use super::digest::Verified;
 use super::types::{Document, LARGEST_DOCUMENT, Manifest};
 use super::{Descriptor, Digest, Error, Platform};
@@ -19,6 +21,19 @@ pub struct Content {
     pub(super) blobs: BTreeMap<Digest, Blob>,
     /// Where it is, as messages tell it.
     pub(super) place: String,
+}
+
+/// What is read of an image's configuration.
+#[derive(Deserialize)]
+struct Configuration {
+    #[serde(default)]
+    config: Run,
+}
+
+#[derive(Default, Deserialize)]
+struct Run {
+    #[serde(rename = "Labels")]
+    labels: Option<BTreeMap<String, String>>,
 }
 
 /// Where the bytes of a part are.
@@ -166,6 +181,36 @@ impl Content {
         chosen
             .map(|(_, manifest)| manifest)
             .ok_or_else(|| no_platform(&self.place, platform, of_index.iter().flatten()))
+    }
+
+    /// Where in the image the catalog is that it holds, if it does: below its root.
+    ///
+    /// # Errors
+    /// [`Error::Content`] of a configuration that cannot be read, or leads elsewhere.
+    pub fn catalog(&self, platform: &Platform) -> Result<Option<PathBuf>, Error> {
+        let manifest = self.manifest(platform)?;
+        let read: Result<Configuration, _> = serde_json::from_slice(&self.document(&manifest.config)?);
+        let configuration = read.map_err(|why| {
+            let why = format!("{} is no configuration: {why}", manifest.config.digest);
+            Error::content(&self.place, why)
+        })?;
+        let Some(folder) = configuration.config.labels.unwrap_or_default().remove(LABEL) else {
+            return Ok(None);
+        };
+        let within: PathBuf = Path::new(&folder)
+            .components()
+            .filter(|part| !matches!(part, Component::RootDir | Component::CurDir))
+            .collect();
+        let leads_on = within
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if within.as_os_str().is_empty() || !leads_on {
+            let why = format!(
+                "its label {LABEL} is {folder:?}; accepted is a folder below the root, such as /configs"
+            );
+            return Err(Error::content(&self.place, why));
+        }
+        Ok(Some(within))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is written is there whole, or not at all.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Error;
@@ -110,6 +111,19 @@ impl Scratch {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let path = target.with_file_name(format!(".{name}.{}.parts", std::process::id()));
         fs::create_dir_all(&path).map_err(|source| Error::file("create", &path, source))?;
+        Ok(Self(path))
+    }
+
+    /// Makes one where the system has room for such, which nobody else may read. It goes as well.
+    ///
+    /// # Errors
+    /// [`Error::File`]
+    pub fn in_temporary() -> Result<Self, Error> {
+        let name = format!("roadstead.{}.parts", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // What is there is somebody else's, and may lead elsewhere
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|source| Error::file("create", &path, source))?;
         Ok(Self(path))
     }
 

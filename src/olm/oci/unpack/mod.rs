@@ -1,9 +1,9 @@
-//! The folder of a bundle out of its image, whoever made that.
+//! The folder of a bundle or a catalog out of its image, whoever made that.
 
 use std::cell::Cell;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
@@ -14,7 +14,7 @@ mod tree;
 use self::budget::Budget;
 use self::tree::Tree;
 use super::output::{Replacing, Staged};
-use super::{Content, Descriptor, Error, Platform, bundle};
+use super::{Content, Descriptor, Error, Platform, bundle, catalog};
 
 /// What stands before the content of a file: its header, and its name and attributes where they are long. In bytes.
 const LARGEST_HEAD: u64 = 64 << 10;
@@ -28,18 +28,27 @@ pub struct Bounds {
     pub entries: usize,
     /// Bytes of all layers together, uncompressed.
     pub read: u64,
-    /// Bytes of the bundle's files, which are held in memory until all is known to be right.
+    /// Files that are written.
+    pub files: usize,
+    /// Their bytes, which are held in memory until all is known to be right.
     pub kept: u64,
 }
 
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            entries: 100_000,
-            read: 1 << 30,
-            kept: 64 << 20,
-        }
-    }
+impl Bounds {
+    /// More than any bundle needs that could be installed.
+    pub const BUNDLE: Self = Self {
+        entries: 100_000,
+        read: 1 << 30,
+        files: 5_000,
+        kept: 64 << 20,
+    };
+    /// Some ten times what the largest catalogs have that are published.
+    pub const CATALOG: Self = Self {
+        entries: 200_000,
+        read: 4 << 30,
+        files: 100_000,
+        kept: 1 << 30,
+    };
 }
 
 /// Writes `manifests/`, `metadata/` and, where there is one, `tests/scorecard/`: all of it, or nothing. Gives the number of files.
@@ -47,20 +56,63 @@ impl Default for Bounds {
 /// # Errors
 /// [`Error::Exists`]; [`Error::Content`] of an image that is no bundle, is not what its digests say, has nothing for the platform, would write elsewhere,
 /// or is more than the bounds; [`Error::File`].
-pub fn unpack(content: &Content, platform: &Platform, target: &Path, bounds: Bounds) -> Result<usize, Error> {
+pub fn bundle(
+    content: &Content,
+    platform: &Platform,
+    target: &Path,
+    bounds: &Bounds,
+) -> Result<usize, Error> {
+    let folders = bundle::FOLDERS.into_iter().chain([bundle::SCORECARD]);
+    let tree = Tree::new(folders.map(PathBuf::from).collect(), bounds);
+    write(
+        content,
+        platform,
+        target,
+        bounds,
+        tree,
+        ("bundle", &bundle::FOLDERS),
+    )
+}
+
+/// Writes the catalog that an image holds, and gives the folder in `target` where it is: that which the image's label names.
+///
+/// # Errors
+/// As of [`bundle()`].
+pub fn catalog(
+    content: &Content,
+    platform: &Platform,
+    target: &Path,
+    bounds: &Bounds,
+) -> Result<PathBuf, Error> {
+    let folder = content.catalog(platform)?.ok_or_else(|| {
+        let why = format!("it is no catalog: it has no label {}", catalog::LABEL);
+        Error::content(&content.place, why)
+    })?;
+    let tree = Tree::new(vec![folder.clone()], bounds);
+    let needed = folder.display().to_string();
+    write(content, platform, target, bounds, tree, ("catalog", &[&needed]))?;
+    Ok(target.join(folder))
+}
+
+/// Writes what a tree takes of the layers, if it has all that makes it what it is to be.
+fn write(
+    content: &Content,
+    platform: &Platform,
+    target: &Path,
+    bounds: &Bounds,
+    mut tree: Tree,
+    (what, needed): (&str, &[&str]),
+) -> Result<usize, Error> {
     let staged = stage(target)?;
     let manifest = content.manifest(platform)?;
-    let mut tree = Tree::new(bounds.kept);
     let (mut entries, mut left) = (bounds.entries, bounds.read);
     for layer in &manifest.layers {
         tree.begin_layer();
         apply(content, layer, &mut tree, &mut entries, &mut left)?;
     }
-    for needed in bundle::FOLDERS {
-        if !tree.holds(needed) {
-            let why = format!("it is no bundle: there is no file in {needed}/");
-            return Err(Error::content(&content.place, why));
-        }
+    if let Some(missing) = needed.iter().find(|folder| !tree.holds(folder)) {
+        let why = format!("it is no {what}: there is no file in {missing}/");
+        return Err(Error::content(&content.place, why));
     }
     fs::create_dir(staged.path()).map_err(|source| Error::file("create", staged.path(), source))?;
     let files = tree.write(staged.path())?;

@@ -66,7 +66,7 @@ fn image(layers: &[Files<'_>]) -> Content {
 fn unpacked(image: &Content, bounds: Bounds) -> Result<BTreeMap<String, String>, String> {
     let root = tempfile::tempdir().unwrap();
     let target = root.path().join("bundle");
-    let done = unpack(image, &Platform::linux("amd64"), &target, bounds);
+    let done = bundle(image, &Platform::linux("amd64"), &target, &bounds);
     let mut found = BTreeMap::new();
     for entry in ignore::WalkBuilder::new(root.path()).hidden(false).build() {
         let path = entry.unwrap().into_path();
@@ -110,7 +110,7 @@ fn images_of_docker_and_oci_compressed_or_not_give_the_bundle_alone(
     files.push(("bin/sh", EntryType::Symlink, ""));
     let layer = archive(&files);
     let layer = if is_packed { gzip(&layer) } else { layer };
-    let found = unpacked(&image_of(kind, &[layer]), Bounds::default()).unwrap();
+    let found = unpacked(&image_of(kind, &[layer]), Bounds::BUNDLE).unwrap();
     assert_eq!(
         names(&found),
         [
@@ -134,7 +134,7 @@ fn a_layer_hides_what_those_before_it_had_and_nothing_of_its_own() {
         ("metadata/.wh..wh..opq", FILE, ""),
         ("manifests/stays.yaml", FILE, "2"),
     ];
-    let found = unpacked(&image(&[first, second]), Bounds::default()).unwrap();
+    let found = unpacked(&image(&[first, second]), Bounds::BUNDLE).unwrap();
     assert_eq!(
         names(&found),
         ["manifests/stays.yaml", "metadata/annotations.yaml"]
@@ -148,7 +148,7 @@ fn a_layer_hides_what_those_before_it_had_and_nothing_of_its_own() {
 fn names_that_begin_at_the_root_of_the_image_are_in_the_folder(#[case] name: &str) {
     let mut files = PLAIN.to_vec();
     files.push((name, FILE, "c"));
-    let found = unpacked(&image(&[&files]), Bounds::default()).unwrap();
+    let found = unpacked(&image(&[&files]), Bounds::BUNDLE).unwrap();
     assert_eq!(found["manifests/b.yaml"], "c");
 }
 
@@ -168,14 +168,14 @@ fn what_would_write_elsewhere_is_refused_by_its_name(
 ) {
     let mut files = PLAIN.to_vec();
     files.push((name, kind, ""));
-    let error = unpacked(&image(&[&files]), Bounds::default()).unwrap_err();
+    let error = unpacked(&image(&[&files]), Bounds::BUNDLE).unwrap_err();
     assert!(error.contains(name) && error.contains(why), "{error}");
 }
 
 #[rstest]
-#[case(Bounds { entries: 1, ..Bounds::default() }, "more files than are accepted")]
-#[case(Bounds { read: 2000, ..Bounds::default() }, "uncompressed, it is more than is accepted")]
-#[case(Bounds { kept: 1, ..Bounds::default() }, "larger than is accepted")]
+#[case(Bounds { entries: 1, ..Bounds::BUNDLE }, "more files than are accepted")]
+#[case(Bounds { read: 2000, ..Bounds::BUNDLE }, "uncompressed, it is more than is accepted")]
+#[case(Bounds { kept: 1, ..Bounds::BUNDLE }, "larger than is accepted")]
 fn an_image_that_is_more_than_the_bounds_is_refused(#[case] bounds: Bounds, #[case] why: &str) {
     let error = unpacked(&image(&[PLAIN]), bounds).unwrap_err();
     assert!(error.contains(why), "{error}");
@@ -185,7 +185,7 @@ fn an_image_that_is_more_than_the_bounds_is_refused(#[case] bounds: Bounds, #[ca
 fn a_bundle_of_more_files_than_any_needs_is_refused() {
     let names: Vec<String> = (0..5_001).map(|at| format!("manifests/{at}.yaml")).collect();
     let files: Vec<(&str, EntryType, &str)> = names.iter().map(|name| (&**name, FILE, "")).collect();
-    let error = unpacked(&image(&[&files]), Bounds::default()).unwrap_err();
+    let error = unpacked(&image(&[&files]), Bounds::BUNDLE).unwrap_err();
     assert!(error.contains("more than 5000 files"), "{error}");
 }
 
@@ -201,7 +201,7 @@ fn a_folder_takes_the_place_of_a_file_and_a_file_that_of_a_folder() {
         ("manifests/c/d.yaml", FILE, "2"),
         ("metadata/annotations.yaml", FILE, "2"),
     ];
-    let found = unpacked(&image(&[first, second]), Bounds::default()).unwrap();
+    let found = unpacked(&image(&[first, second]), Bounds::BUNDLE).unwrap();
     assert_eq!(
         names(&found),
         [
@@ -219,7 +219,7 @@ fn a_name_that_is_a_bomb_is_refused_before_it_is_held() {
     let mut layer = archive(&[("././@LongLink", EntryType::GNULongName, &long)]);
     layer.truncate(layer.len() - 1024);
     layer.extend(archive(PLAIN));
-    let error = unpacked(&image_of(media::MANIFEST, &[layer]), Bounds::default()).unwrap_err();
+    let error = unpacked(&image_of(media::MANIFEST, &[layer]), Bounds::BUNDLE).unwrap_err();
     assert!(error.contains("more than is accepted"), "{error}");
 }
 
@@ -236,14 +236,14 @@ fn what_is_not_what_its_digest_says_is_refused() {
     damaged
         .blobs
         .insert(layer.digest, Blob::Memory(Bytes::from(other)));
-    assert!(unpacked(&damaged, Bounds::default()).is_err());
+    assert!(unpacked(&damaged, Bounds::BUNDLE).is_err());
 }
 
 #[rstest]
 #[case(&[("etc/passwd", FILE, "x")], "it is no bundle: there is no file in manifests/")]
 #[case(&[("manifests/a", FILE, "x")], "it is no bundle: there is no file in metadata/")]
 fn what_is_no_bundle_is_told(#[case] files: Files<'_>, #[case] why: &str) {
-    let error = unpacked(&image(&[files]), Bounds::default()).unwrap_err();
+    let error = unpacked(&image(&[files]), Bounds::BUNDLE).unwrap_err();
     assert!(error.contains(why), "{error}");
 }
 
@@ -251,7 +251,7 @@ fn what_is_no_bundle_is_told(#[case] files: Files<'_>, #[case] why: &str) {
 fn zstd_is_named() {
     let error = unpacked(
         &image_of(media::MANIFEST, &[vec![0x28, 0xb5, 0x2f, 0xfd, 0]]),
-        Bounds::default(),
+        Bounds::BUNDLE,
     );
     assert!(error.unwrap_err().contains("zstd"));
 }

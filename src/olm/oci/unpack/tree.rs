@@ -5,21 +5,21 @@ use std::path::{Component, Path, PathBuf};
 
 use tar::{Entry, EntryType};
 
+use super::Bounds;
 use crate::olm::oci::Error;
-use crate::olm::oci::bundle::{FOLDERS, SCORECARD};
 
 /// A file of this name says that the one whose name follows is gone, or that nothing of the layers before is in the folder.
 const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
 
-/// Files of a bundle: of one that large nothing could be installed.
-const MOST_FILES: usize = 5_000;
-
-/// The bundle's files, as the layers so far leave them.
+/// The files of some folders of an image, as the layers so far leave them.
 pub(super) struct Tree {
+    /// The folders.
+    wanted: Vec<PathBuf>,
     files: BTreeMap<PathBuf, Kept>,
     layer: usize,
     left: u64,
+    most: usize,
 }
 
 struct Kept {
@@ -28,11 +28,13 @@ struct Kept {
 }
 
 impl Tree {
-    pub(super) fn new(bytes: u64) -> Self {
+    pub(super) fn new(wanted: Vec<PathBuf>, bounds: &Bounds) -> Self {
         Self {
+            wanted,
             files: BTreeMap::new(),
             layer: 0,
-            left: bytes,
+            left: bounds.kept,
+            most: bounds.files,
         }
     }
 
@@ -45,7 +47,7 @@ impl Tree {
         self.files.keys().any(|path| path.starts_with(folder))
     }
 
-    /// Takes a file of the bundle, or what a layer says of one. Anything else is passed over: many images have more in them than a bundle.
+    /// Takes a file of the folders, or what a layer says of one. Anything else is passed over: many images have more in them.
     pub(super) fn take<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> io::Result<()> {
         let name = entry.path()?.into_owned();
         let path = inside(&name)?;
@@ -66,10 +68,12 @@ impl Tree {
             // A few bytes of it can say that there are as many zeros as one likes
             return Err(refused(&name, kind));
         }
-        if !is_of_bundle(&path) {
+        if !self.is_wanted(&path) {
             return match kind {
-                // It would lead the bundle's own files elsewhere
-                EntryType::Symlink | EntryType::Link if leads_to_bundle(&path) => Err(refused(&name, kind)),
+                // It would lead the folders' own files elsewhere
+                EntryType::Symlink | EntryType::Link if self.leads_to_wanted(&path) => {
+                    Err(refused(&name, kind))
+                }
                 _ => Ok(()),
             };
         }
@@ -82,6 +86,16 @@ impl Tree {
             EntryType::Regular | EntryType::Continuous => self.keep(path, entry),
             _ => Err(refused(&name, kind)),
         }
+    }
+
+    fn is_wanted(&self, path: &Path) -> bool {
+        let mut wanted = self.wanted.iter();
+        wanted.any(|folder| path.starts_with(folder) && path != folder)
+    }
+
+    /// Whether it is one of the folders, or one in which they lie.
+    fn leads_to_wanted(&self, path: &Path) -> bool {
+        self.wanted.iter().any(|folder| folder.starts_with(path))
     }
 
     /// Takes away what the layers before had at a path and below it.
@@ -102,11 +116,12 @@ impl Tree {
     }
 
     fn keep<R: Read>(&mut self, path: PathBuf, entry: &mut Entry<'_, R>) -> io::Result<()> {
-        let too_much = || io::Error::other("the bundle's files together are larger than is accepted");
+        let too_much = || io::Error::other("with it, the files together are larger than is accepted");
         self.left = self.left.checked_sub(entry.size()).ok_or_else(too_much)?;
-        if self.files.len() >= MOST_FILES {
+        if self.files.len() >= self.most {
+            let most = self.most;
             return Err(io::Error::other(format!(
-                "the bundle has more than {MOST_FILES} files, which no bundle needs"
+                "there are more than {most} files, which is not accepted"
             )));
         }
         let mut content = Vec::new();
@@ -157,18 +172,6 @@ fn inside(name: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-fn is_of_bundle(path: &Path) -> bool {
-    let folders = FOLDERS.into_iter().chain([SCORECARD]);
-    let mut folders = folders.map(Path::new);
-    folders.any(|folder| path.starts_with(folder) && path != folder)
-}
-
-/// Whether it is one of the bundle's folders, or one in which they lie.
-fn leads_to_bundle(path: &Path) -> bool {
-    let mut folders = FOLDERS.into_iter().chain([SCORECARD]);
-    folders.any(|folder| Path::new(folder).starts_with(path))
-}
-
 fn refused(name: &Path, kind: EntryType) -> io::Error {
     let what = match kind {
         EntryType::Symlink | EntryType::Link => "a link",
@@ -176,7 +179,5 @@ fn refused(name: &Path, kind: EntryType) -> io::Error {
         _ => "neither a file nor a folder",
     };
     let name = name.display().to_string();
-    io::Error::other(format!(
-        "{name:?} is {what}; in a bundle, files and folders are accepted"
-    ))
+    io::Error::other(format!("{name:?} is {what}; files and folders are accepted"))
 }

@@ -1,0 +1,59 @@
+//! The documents of a catalog out of what people have: folders and files, of a catalog or of a bundle.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Bundle, Rendered};
+use crate::olm::{Error, fbc};
+
+/// Whether a folder is a bundle's.
+pub fn is_bundle(folder: &Path) -> bool {
+    folder.join("manifests").is_dir() && folder.join("metadata").is_dir()
+}
+
+/// Every document of a catalog, in the order of its files; `path` is its folder, or one file of it.
+///
+/// # Errors
+/// [`Error::File`] or [`Error::Unreadable`], naming the file.
+pub fn documents(path: &Path) -> Result<Vec<Value>, Error> {
+    let mut documents = Vec::new();
+    for file in fbc::files(path) {
+        let text = std::fs::read_to_string(&file).map_err(|source| Error::file("read", &file, source))?;
+        documents.extend(of_text(&file.display().to_string(), &text)?);
+    }
+    Ok(documents)
+}
+
+/// Every document of a text; `source` names it in errors.
+///
+/// # Errors
+/// [`Error::Unreadable`] with the line.
+pub fn of_text(source: &str, text: &str) -> Result<Vec<Value>, Error> {
+    let mut documents = Vec::new();
+    let mut wrong = None;
+    fbc::documents::each(text, |document| {
+        let value = document.and_then(|(span, json)| {
+            serde_json::from_str::<Value>(&json).map_err(|error| (span.line, error.to_string()))
+        });
+        match value {
+            Ok(value) => documents.push(value),
+            Err(first) => drop(wrong.get_or_insert(first)),
+        }
+    });
+    match wrong {
+        None => Ok(documents),
+        Some((line, why)) => Err(Error::Unreadable {
+            source_name: source.to_owned(),
+            message: format!("{why} (line {line})"),
+        }),
+    }
+}
+
+/// The bundle in a folder, which `image` names.
+///
+/// # Errors
+/// As of [`Rendered::read`].
+pub fn bundle(folder: &Path, image: &str) -> Result<Rendered, Error> {
+    Rendered::read(folder, |_: &Bundle, _| Ok(image.to_owned()))
+}
