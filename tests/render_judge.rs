@@ -60,6 +60,7 @@ fn social() -> Files {
     let properties = json!({"properties": [
         {"type": "example.org/tier", "value": {"level": 2, "names": ["a", "b"]}},
         {"type": "olm.gvk", "value": {"group": "example.org", "kind": "Extra", "version": "v1"}},
+        {"type": "olm.package", "value": {"packageName": "widgets", "version": "1.2.0"}},
     ]});
     let write = |document: &Value| yaml::document(document).unwrap();
     // Which file is which shows in what it says

@@ -378,7 +378,7 @@ pub struct DatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_loss: Option<Loss>,
 
-    /// Why the database is not ready.
+    /// Why the database is not ready. Not told while a change is rolled out and every replica streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

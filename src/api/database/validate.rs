@@ -32,7 +32,7 @@ pub(super) mod expected {
     pub const SAME_MAJOR: &str =
         "of major version %s as before: changing the major version is not supported yet";
     pub const STORAGE: &str = "a whole number of bytes of at least 256Mi, such as 10Gi";
-    pub const NOT_SMALLER: &str = "at least %s, as large as volumes are: they can grow, and never shrink";
+    pub const NOT_SMALLER: &str = "at least %s: volumes can grow, and never shrink";
     pub const SAME_CLASS: &str = "\"%s\" as before: a volume stays in its storage class";
     pub const LAG: &str = "a whole number of bytes from 0 to 1Gi, such as 1Mi";
     pub const OTHER_USER: &str = "unlike the object's own name: the operator makes that user, and its Secret";
@@ -133,7 +133,7 @@ pub fn validate_update(old: &Database, new: &Database) -> Result<(), Problems> {
     // What was asked for and did not come about can be taken back.
     let has = old.status.as_ref().and_then(|status| status.volume_size.clone());
     let sizes = has.map(Quantity).into_iter().chain([before.size.clone()]);
-    let least = sizes.min_by_key(bytes);
+    let least = sizes.filter(|size| bytes(size).is_some()).min_by_key(bytes);
     if let Some(least) = least
         && let (Some(was), Some(is)) = (bytes(&least), bytes(&after.size))
     {

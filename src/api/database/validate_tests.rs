@@ -460,10 +460,10 @@ fn what_cannot_become_of_a_database_is_named(
 
 /// The schema does not see what volumes there are.
 #[rstest]
-#[case::smaller(json!({"storage": {"size": "10Gi"}}), None, "9.5Gi", Some("at least 10Gi, "))]
-#[case::smaller_than_the_default(json!({}), None, "1Gi", Some("at least 10Gi, "))]
-#[case::smaller_than_volumes_are(json!({"storage": {"size": "20Gi"}}), Some("10Gi"), "9Gi", Some("at least 10Gi, "))]
-#[case::volumes_grew(json!({"storage": {"size": "20Gi"}}), Some("20Gi"), "10Gi", Some("at least 20Gi, "))]
+#[case::smaller(json!({"storage": {"size": "10Gi"}}), None, "9.5Gi", Some("at least 10Gi: "))]
+#[case::smaller_than_the_default(json!({}), None, "1Gi", Some("at least 10Gi: "))]
+#[case::smaller_than_volumes_are(json!({"storage": {"size": "20Gi"}}), Some("10Gi"), "9Gi", Some("at least 10Gi: "))]
+#[case::volumes_grew(json!({"storage": {"size": "20Gi"}}), Some("20Gi"), "10Gi", Some("at least 20Gi: "))]
 #[case::no_volume_grew(json!({"storage": {"size": "20Gi"}}), Some("10Gi"), "10Gi", None)]
 #[case::volumes_of_before_are_larger(json!({"storage": {"size": "10Gi"}}), Some("30Gi"), "11Gi", None)]
 fn a_size_is_taken_back_only_as_far_as_no_volume_has_grown(

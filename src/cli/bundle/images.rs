@@ -8,7 +8,7 @@ use crate::cli::progress::Progress;
 use crate::cli::{Failure, Outcome};
 use crate::olm::findings::{Count, Finding, Format, counted, write};
 use crate::olm::oci::credentials::Files;
-use crate::olm::oci::registry::{Options, Registry};
+use crate::olm::oci::registry::{Limits, Options, Registry};
 use crate::olm::oci::{Content, Created, Error, Name, Platform, Scratch, bundle, layout};
 use crate::olm::registry_v1::validate;
 use crate::runtime::signals;
@@ -155,9 +155,11 @@ impl Access {
         })
     }
 
-    async fn registry(&self, name: &Name, watch: Arc<Progress>) -> Result<Registry, Failure> {
+    async fn registry(&self, name: &Name, largest: u64, watch: Arc<Progress>) -> Result<Registry, Failure> {
         let credentials = self.files().of(name).await?;
-        Ok(Registry::new(name, credentials, &self.options()?, watch)?)
+        let mut options = self.options()?;
+        options.limits.largest = largest;
+        Ok(Registry::new(name, credentials, &options, watch)?)
     }
 }
 
@@ -187,7 +189,8 @@ pub(in crate::cli) fn refuse_errors(folder: &Path, found: &[Finding]) -> Outcome
 pub(in crate::cli) fn push(image: &Content, name: &Name, access: &Access) -> Outcome {
     image.verify()?;
     let digest = until_stopped(async {
-        let mut registry = access.registry(name, Progress::shared()).await?;
+        let largest = Limits::default().largest;
+        let mut registry = access.registry(name, largest, Progress::shared()).await?;
         Ok(registry.push(image).await?)
     })?;
     print(&name.with_digest(&digest))
@@ -200,18 +203,19 @@ pub(super) fn pull(
     scratch: &Scratch,
     access: &Access,
 ) -> Result<Content, Failure> {
-    pull_into(name, platform, scratch.path(), access)
+    pull_into(name, platform, scratch.path(), Limits::default().largest, access)
 }
 
-/// As [`pull`], into a folder that is somebody else's.
+/// As [`pull`], into a folder that is somebody else's, and so many bytes at most.
 pub(in crate::cli) fn pull_into(
     name: &Name,
     platform: Option<&Platform>,
     folder: &Path,
+    largest: u64,
     access: &Access,
 ) -> Result<Content, Failure> {
     until_stopped(async {
-        let mut registry = access.registry(name, Progress::shared()).await?;
+        let mut registry = access.registry(name, largest, Progress::shared()).await?;
         Ok(registry.pull(platform, folder).await?)
     })
 }

@@ -31,7 +31,8 @@ pub(super) fn main(args: &Args) -> Outcome {
     let name = Name::of("IMAGE", &args.image)
         .map_err(|error| format!("{error}; nor is there a layout of that name"))?;
     let scratch = Scratch::beside(&args.output)?;
-    let image = images::pull(&name, Some(&args.platform), &scratch, &args.access)?;
+    let platform = Some(&args.platform);
+    let image = images::pull_into(&name, platform, scratch.path(), Bounds::BUNDLE.read, &args.access)?;
     write(&image, args)
 }
 

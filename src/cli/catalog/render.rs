@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// How it is written.
     #[arg(long, value_enum, default_value = "yaml")]
     output: Format,
-    /// The image of a bundle's folder, in which {package}, {name} and {version} stand for what they are. Default: beside the operator's image,
+    /// The image of a bundle's folder or layout, in which {package}, {name} and {version} stand for what they are. Default: beside the operator's image,
     /// PACKAGE-bundle:vVERSION.
     #[arg(long, value_name = "IMAGE")]
     bundle_image: Option<String>,
@@ -98,7 +98,12 @@ impl Reader<'_> {
             path.extension().is_some_and(|extension| extension == "tar")
         };
         if !path.exists() || is_layout {
-            return match self.image(source, &place)? {
+            let held = if is_layout {
+                self.layout(path, &place)
+            } else {
+                self.image(source, &place)
+            };
+            return match held? {
                 Held::Bundle(rendered) => Ok(vec![serde_json::to_value(rendered.bundle())?]),
                 Held::Catalog(documents) => Ok(documents),
             };
@@ -127,7 +132,7 @@ impl Reader<'_> {
         Ok(template.fill(&read.into_iter().collect::<BTreeMap<_, _>>())?)
     }
 
-    /// The bundle in a folder, whose image is not known but by a rule.
+    /// The bundle in a folder, of whose image nothing is known but a rule.
     fn bundle(&self, folder: &Path) -> Result<Rendered, Failure> {
         let rendered = Rendered::read(folder, |bundle, operator| {
             let version = bundle.version()?;
@@ -142,32 +147,38 @@ impl Reader<'_> {
         Ok(rendered)
     }
 
-    /// What an image holds, which is read by way of a folder of its own.
+    /// What an image of a registry holds, which is read by way of a folder of its own.
     fn image(&self, image: &str, place: &Path) -> Result<Held, Failure> {
-        std::fs::create_dir(place)?;
+        let name = Name::of("IMAGE", image)
+            .map_err(|error| format!("{error}; nor is there a folder or file of that name"))?;
         let (parts, files) = (place.join("parts"), place.join("files"));
-        let content = if Path::new(image).exists() {
-            layout::open(Path::new(image))?
-        } else {
-            let name = Name::of("IMAGE", image)
-                .map_err(|error| format!("{error}; nor is there a folder or file of that name"))?;
-            std::fs::create_dir(&parts)?;
-            images::pull_into(&name, Some(&self.args.platform), &parts, &self.args.access)?
-        };
-        let held = self.held(&content, image, &files);
+        std::fs::create_dir_all(&parts)?;
+        let (platform, access) = (Some(&self.args.platform), &self.args.access);
+        let content = images::pull_into(&name, platform, &parts, Bounds::CATALOG.read, access)?;
+        let held = self.held(&content, &files, || Ok(sources::bundle(&files, image)?));
         // Of many images, one after the other takes room
         std::fs::remove_dir_all(place)?;
         held
     }
 
-    fn held(&self, content: &Content, image: &str, files: &Path) -> Result<Held, Failure> {
+    /// What a layout holds. What its image is called where it will be pushed, the layout does not say.
+    fn layout(&self, path: &Path, place: &Path) -> Result<Held, Failure> {
+        self.held(&layout::open(path)?, place, || self.bundle(place))
+    }
+
+    fn held(
+        &self,
+        content: &Content,
+        files: &Path,
+        bundle: impl FnOnce() -> Result<Rendered, Failure>,
+    ) -> Result<Held, Failure> {
         let platform = &self.args.platform;
         if content.catalog(platform)?.is_some() {
             let folder = unpack::catalog(content, platform, files, &Bounds::CATALOG)?;
             return Ok(Held::Catalog(sources::documents(&folder)?));
         }
         unpack::bundle(content, platform, files, &Bounds::BUNDLE)?;
-        Ok(Held::Bundle(Box::new(sources::bundle(files, image)?)))
+        Ok(Held::Bundle(Box::new(bundle()?)))
     }
 }
 
@@ -176,16 +187,17 @@ fn in_parallel<S: Sync, T: Send>(
     list: &[S],
     work: impl Fn(usize, &S) -> Result<T, Failure> + Sync,
 ) -> Result<Vec<T>, Failure> {
-    let next = AtomicUsize::new(0);
+    let (next, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let done = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(list.len()) {
             scope.spawn(|| {
-                while let Some((index, item)) = {
+                // What is begun before a failure comes first in the list, so the failure that is told is the first one
+                while !has_failed.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    list.get(index).map(|item| (index, item))
-                } {
+                    let Some(item) = list.get(index) else { break };
                     let outcome = work(index, item);
+                    has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                     done.insert(index, outcome);
                 }

@@ -191,3 +191,40 @@ fn all_that_is_not_as_the_spec_says_is_told_under_the_first_reason() {
         assert!(message.contains(part), "{message}");
     }
 }
+
+/// Replicas are away by turns: that is one reason, and nothing that is wrong.
+#[test]
+fn a_change_that_is_rolled_out_is_the_one_reason_for_which_a_database_is_not_ready() {
+    let spec = json!({"resources": {"limits": {"memory": "4Gi"}}});
+    let scene = Scene::of(spec.clone()).known();
+    let (_, reason, _) = scene.said(READY);
+    assert_eq!((&*reason, scene.status().error), ("RollingOut", None));
+    let stuck = Scene::of(spec).known().change(|scene| {
+        scene.report(0).standbys.pop();
+        scene.report(2).state = Doing::Failed;
+    });
+    let (_, reason, message) = stuck.said(READY);
+    assert_eq!(
+        (&*reason, stuck.status().error),
+        ("RollingOut", Some(message.clone()))
+    );
+    assert!(message.contains("1 of 2 replicas stream"), "{message}");
+}
+
+/// Whatever a claim was asked for once, it stays at.
+#[test]
+fn the_size_of_volumes_is_that_of_the_largest_claim_also_while_nobody_looks_at_claims() {
+    let spec = json!({"storage": {"size": "20Gi"}});
+    let mut scene = Scene::of(spec).change(|scene| scene.volumes.claims = vec![growing()]);
+    let status = scene.status();
+    assert_eq!(status.volume_size.as_deref(), Some("20Gi"));
+    scene.database.status = Some(status);
+    let source = kube::Error::Service("no answer".into());
+    scene.volumes.claims.clear();
+    scene.failure = Some(Error::Apply(ApplyError::Api {
+        kind: "Secret".into(),
+        key: ObjectKey::namespaced("shop", "orders"),
+        source: Box::new(source),
+    }));
+    assert_eq!(scene.status().volume_size.as_deref(), Some("20Gi"));
+}

@@ -77,7 +77,9 @@ pub fn compute(database: &Database, seen: &Seen<'_>, now: Timestamp) -> Database
     let before = database.status.as_ref().unwrap_or(&nothing);
     let conditions = conditions(database, before, seen, now);
     let ready = conditions.get(READY);
-    let is_amiss = |ready: &&Condition| ready.status != "True" && ready.reason != reasons::ROLLING_OUT;
+    let streams = state(&conditions, REPLICATION_HEALTHY) == State::True;
+    let is_amiss =
+        |ready: &&Condition| ready.status != "True" && !(ready.reason == reasons::ROLLING_OUT && streams);
     let error = ready.filter(is_amiss);
     let live = &seen.live;
     let version = live.primary().and_then(|primary| primary.version.clone());
@@ -217,7 +219,14 @@ fn ready(conditions: &mut Conditions, before: &DatabaseStatus, seen: &Seen<'_>, 
         && state(conditions, AVAILABLE) == State::True
         && let Some(told) = rolling_out(seen)
     {
-        conditions.set(READY, State::False, reasons::ROLLING_OUT, told);
+        // One that is stuck says why
+        let replication = conditions.get(REPLICATION_HEALTHY);
+        let replication = replication.filter(|replication| replication.status != "True");
+        let message = match replication {
+            Some(replication) => format!("{told}; {}", replication.message),
+            None => told,
+        };
+        conditions.set(READY, State::False, reasons::ROLLING_OUT, message);
     }
     if state(conditions, READY) != State::True {
         return;
@@ -283,6 +292,10 @@ fn volume_size(before: &DatabaseStatus, seen: &Seen<'_>) -> Option<String> {
         .iter()
         .filter_map(|claim| volumes::asks(claim));
     let sizes = claims.chain(template).map(|size| size.0.clone());
+    // Where a write failed, nobody has looked at the claims
+    let known = before.volume_size.clone();
+    let known = known.filter(|_| seen.live.failure.is_some());
+    let sizes = sizes.chain(known);
     let largest = sizes.max_by_key(|size| quantity::bytes(size));
     largest.or_else(|| before.volume_size.clone())
 }

@@ -29,21 +29,34 @@ pub(super) fn properties(
     metadata: &Metadata,
 ) -> Vec<Property> {
     let annotated: Vec<Value> = serde_json::from_str(text(csv, ANNOTATION)).unwrap_or_default();
-    let said = annotated.iter().chain(list(&metadata.properties, "/properties"));
-    let of_package = json!({"packageName": package, "version": text(csv, "/spec/version")});
-    let mut all = vec![property("olm.package", with_release(of_package, csv))];
+    let said: Vec<&Value> = annotated
+        .iter()
+        .chain(list(&metadata.properties, "/properties"))
+        .collect();
+    // Which package it is of is said once, and the last word counts
+    let (packages, said): (Vec<&Value>, Vec<&Value>) = said
+        .into_iter()
+        .partition(|said| text(said, "/type") == "olm.package");
+    let of_package = match packages.last() {
+        Some(last) => last["value"].clone(),
+        None => own_package(package, csv),
+    };
+    let mut all = vec![property("olm.package", of_package)];
     let kind = |(group, kind, version): Gvk<'_>| json!({"group": group, "kind": kind, "version": version});
     let provided = provided(manifests, csv).into_iter();
     all.extend(provided.map(|gvk| property("olm.gvk", kind(gvk))));
     let required = required(csv).into_iter();
     all.extend(required.map(|gvk| property("olm.gvk.required", kind(gvk))));
-    all.extend(said.map(|property_| property(text(property_, "/type"), property_["value"].clone())));
+    all.extend(
+        said.iter()
+            .map(|said| property(text(said, "/type"), said["value"].clone())),
+    );
     all.extend(list(&metadata.dependencies, "/dependencies").iter().map(needed));
     let mut seen = BTreeSet::new();
     let mut keyed: Vec<(String, String, Property)> = all
         .into_iter()
         .map(|property| (property.kind.clone(), property.value.to_string(), property))
-        // What two of them say is said once; which package it is of, the annotations know
+        // What two of them say is said once
         .filter(|(kind, value, _)| seen.insert((kind.clone(), value.clone())))
         .collect();
     keyed.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
@@ -52,12 +65,19 @@ pub(super) fn properties(
     properties
 }
 
-fn with_release(mut package: Value, csv: &Value) -> Value {
-    let release = text(csv, "/spec/release");
+/// A release may be part of the version of one that takes the place of another: `1.0.0+2`.
+fn own_package(package: &str, csv: &Value) -> Value {
+    let (version, release) = (text(csv, "/spec/version"), text(csv, "/spec/release"));
+    let substitutes = !text(csv, "/metadata/annotations/olm.substitutesFor").is_empty();
+    let (version, release) = match version.split_once('+') {
+        Some((version, build)) if substitutes && release.is_empty() => (version, build),
+        _ => (version, release),
+    };
+    let mut value = json!({"packageName": package, "version": version});
     if !release.is_empty() {
-        package["release"] = json!(release);
+        value["release"] = json!(release);
     }
-    package
+    value
 }
 
 /// Every version of the definitions that the bundle holds, and its API services.
@@ -65,7 +85,11 @@ fn provided<'a>(manifests: &'a Manifests, csv: &'a Value) -> BTreeSet<Gvk<'a>> {
     let versions = csv::crds(manifests).flat_map(|crd| {
         let (group, kind) = (text(crd, "/spec/group"), text(crd, "/spec/names/kind"));
         let versions = list(crd, "/spec/versions").iter();
-        versions.map(move |version| (group, kind, text(version, "/name")))
+        let versions = versions.map(|version| text(version, "/name"));
+        // Where the first version of definitions itself has one alone
+        let only = text(crd, "/spec/version");
+        let versions = versions.chain((!only.is_empty()).then_some(only));
+        versions.map(move |version| (group, kind, version))
     });
     versions.chain(services(csv, "owned")).collect()
 }

@@ -90,17 +90,21 @@ impl Rendered {
     ) -> Result<Self, Error> {
         let (mut annotations, mut others) = (Value::Null, Metadata::default());
         for (path, text) in files {
-            let Some(document) = yaml::parse::<Value>(&path.display().to_string(), text)?.pop() else {
+            let documents = yaml::parse::<Value>(&path.display().to_string(), text)?;
+            let Some(document) = documents.into_iter().next() else {
                 continue;
             };
-            let place = match &document {
-                of if of.get("annotations").is_some() => &mut annotations,
-                of if of.get("dependencies").is_some() => &mut others.dependencies,
-                of if of.get("properties").is_some() => &mut others.properties,
-                _ => continue,
-            };
-            if place.is_null() {
-                *place = document;
+            for (place, field) in [
+                (&mut annotations, "annotations"),
+                (&mut others.dependencies, "dependencies"),
+                (&mut others.properties, "properties"),
+            ] {
+                let said = document.get(field);
+                // An empty list says nothing, and another file may say more
+                let says = said.is_some_and(|said| said.as_array().is_none_or(|list| !list.is_empty()));
+                if place.is_null() && says {
+                    *place = document.clone();
+                }
             }
         }
         let annotation = |key: &str| {

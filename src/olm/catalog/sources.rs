@@ -18,7 +18,11 @@ pub fn is_bundle(folder: &Path) -> bool {
 /// [`Error::File`] or [`Error::Unreadable`], naming the file.
 pub fn documents(path: &Path) -> Result<Vec<Value>, Error> {
     let mut documents = Vec::new();
-    for file in fbc::files(path) {
+    let files = fbc::all_files(path).map_err(|message| Error::Unreadable {
+        source_name: path.display().to_string(),
+        message,
+    })?;
+    for file in files {
         let text = std::fs::read_to_string(&file).map_err(|source| Error::file("read", &file, source))?;
         documents.extend(of_text(&file.display().to_string(), &text)?);
     }

@@ -43,6 +43,15 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     files::files(folder).0
 }
 
+/// As [`files`], but only if all of the folder can be looked at; otherwise what the first is that cannot.
+pub(super) fn all_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let (files, failed) = files::files(folder);
+    match failed.first() {
+        None => Ok(files),
+        Some(error) => Err(error.to_string()),
+    }
+}
+
 /// A document of a catalog as JSON, whatever it was written as.
 ///
 /// # Errors

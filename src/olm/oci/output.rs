@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::Error;
 
@@ -44,7 +45,7 @@ impl Staged {
         }
         // Of two that write the same at once, each has its own
         let beside = |what: &str| {
-            let name = format!(".{}.{}.{what}", name.to_string_lossy(), std::process::id());
+            let name = format!(".{}.{}.{what}", name.to_string_lossy(), own());
             target.with_file_name(name)
         };
         let staged = Self {
@@ -109,9 +110,11 @@ impl Scratch {
     /// [`Error::File`]
     pub fn beside(target: &Path) -> Result<Self, Error> {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let path = target.with_file_name(format!(".{name}.{}.parts", std::process::id()));
-        fs::create_dir_all(&path).map_err(|source| Error::file("create", &path, source))?;
-        Ok(Self(path))
+        let path = target.with_file_name(format!(".{name}.{}.parts", own()));
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).map_err(|source| Error::file("create", parent, source))?;
+        }
+        Self::at(path)
     }
 
     /// Makes one where the system has room for such, which nobody else may read. It goes as well.
@@ -119,9 +122,11 @@ impl Scratch {
     /// # Errors
     /// [`Error::File`]
     pub fn in_temporary() -> Result<Self, Error> {
-        let name = format!("roadstead.{}.parts", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // What is there is somebody else's, and may lead elsewhere
+        Self::at(std::env::temp_dir().join(format!("roadstead.{}.parts", own())))
+    }
+
+    fn at(path: PathBuf) -> Result<Self, Error> {
+        // What is there already is somebody else's, and may lead elsewhere
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|source| Error::file("create", &path, source))?;
         Ok(Self(path))
@@ -138,6 +143,12 @@ impl Drop for Scratch {
         // Whoever stopped us may have taken it away already
         let _ = remove(&self.0);
     }
+}
+
+/// What nobody else has in a name: in containers, the number of a process is often the same.
+fn own() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    format!("{}-{}", std::process::id(), now.unwrap_or_default().as_nanos())
 }
 
 /// Whether something is there: an empty folder is as good as nothing.

@@ -162,6 +162,7 @@ impl Document {
             media::INDEX | media::DOCKER_LIST => {
                 let index: Index = serde_json::from_slice(bytes)
                     .map_err(|why| wrong(format!("it is no index of images: {why}")))?;
+                same_type(media_type, &index.media_type).map_err(wrong)?;
                 match index.manifests.len() {
                     1..=MOST_MANIFESTS => Ok(Self::Index(index)),
                     count => Err(wrong(format!(
@@ -172,6 +173,7 @@ impl Document {
             media::MANIFEST | media::DOCKER_MANIFEST => {
                 let manifest: Manifest = serde_json::from_slice(bytes)
                     .map_err(|why| wrong(format!("it is no manifest: {why}")))?;
+                same_type(media_type, &manifest.media_type).map_err(wrong)?;
                 match manifest.layers.len() {
                     0..=MOST_LAYERS => Ok(Self::Manifest(manifest)),
                     count => Err(wrong(format!(
@@ -184,6 +186,16 @@ impl Document {
             ))),
         }
     }
+}
+
+/// What a document says that it is, where it does: it may be read in two ways, under the same digest.
+fn same_type(given: &str, said: &str) -> Result<(), String> {
+    if said.is_empty() || said == given {
+        return Ok(());
+    }
+    Err(format!(
+        "it says that its type is {said:?}, and was given as {given:?}"
+    ))
 }
 
 #[cfg(test)]
@@ -224,5 +236,10 @@ mod tests {
         assert!(told("text/plain", b"{}").contains("\"text/plain\""));
         assert!(told(media::INDEX, br#"{"schemaVersion":2,"manifests":[]}"#).contains("0 manifests"));
         assert!(told(media::MANIFEST, b"[]").contains("no manifest"));
+        let other = format!(
+            r#"{{"schemaVersion":2,"mediaType":{:?},"manifests":[]}}"#,
+            media::MANIFEST
+        );
+        assert!(told(media::INDEX, other.as_bytes()).contains("was given as"));
     }
 }

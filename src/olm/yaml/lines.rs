@@ -46,7 +46,10 @@ impl Lines {
     fn forget(&mut self, pointer: &str) {
         // '0' is the next character after '/'
         let (first, end) = (format!("{pointer}/"), format!("{pointer}0"));
+        let told = self.twice.len();
         self.twice.retain(|other| !other.starts_with(&first));
+        // Those beyond were of the same map, as far as anybody remembers
+        self.has_more_twice &= self.twice.len() == told;
         let within = self.fields.range(first..end);
         let within: Vec<String> = within.map(|(pointer, _)| pointer.clone()).collect();
         for pointer in within {

@@ -43,9 +43,9 @@ impl Protocol {
         let gone = self.gone.as_ref().filter(|gone| gone.holder == seen.holder);
         if let Some((timeline, end)) = gone.and_then(|gone| gone.reach)
             && record.asynchronous
-            && timeline == record.flushed_on
+            && (timeline, end) > (record.flushed_on, record.flushed)
         {
-            record.flushed = record.flushed.max(end);
+            (record.flushed_on, record.flushed) = (timeline, end);
         }
         record
     }

@@ -47,6 +47,8 @@ pub struct Limits {
     pub longest_pause: Duration,
     /// How many redirects are followed in a row.
     pub redirects: usize,
+    /// All parts of an image that is pulled together, in bytes.
+    pub largest: u64,
 }
 
 impl Default for Limits {
@@ -59,6 +61,7 @@ impl Default for Limits {
             pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(60),
             redirects: 5,
+            largest: 8 << 30,
         }
     }
 }

@@ -17,8 +17,6 @@ use crate::olm::oci::content::{Blob, no_platform};
 use crate::olm::oci::types::{Document, Index, LARGEST_DOCUMENT, media};
 use crate::olm::oci::{Content, Descriptor, Digest, Error, Platform, Version};
 
-/// All layers of an image together, in bytes.
-const LARGEST_IMAGE: u64 = 8 << 30;
 /// The header by which a registry says what a manifest is called.
 pub(super) const DIGEST: &str = "docker-content-digest";
 
@@ -26,7 +24,7 @@ impl Registry {
     /// Pulls the image with all that it is made of, its layers into files of a folder. Of an index, what is for one platform if one is given, else all.
     ///
     /// # Errors
-    /// [`Error::Registry`]; [`Error::Content`] of what is no image, or is larger than 8 GiB; [`Error::File`].
+    /// [`Error::Registry`]; [`Error::Content`] of what is no image, or is larger than the limits say; [`Error::File`].
     pub async fn pull(&mut self, platform: Option<&Platform>, folder: &Path) -> Result<Content, Error> {
         let place = self.name.to_string();
         let mut blobs = BTreeMap::new();
@@ -48,6 +46,11 @@ impl Registry {
             }
         }
         blobs.entry(root.digest.clone()).or_insert(Blob::Memory(bytes));
+        let config = manifests.iter().map(|manifest| manifest.config.size).max();
+        if let Some(size) = config.filter(|size| *size > LARGEST_DOCUMENT) {
+            let why = format!("its configuration has {size} bytes; {LARGEST_DOCUMENT} are accepted");
+            return Err(Error::content(&self.name, why));
+        }
         let parts = manifests
             .into_iter()
             .flat_map(|manifest| std::iter::once(manifest.config).chain(manifest.layers));
@@ -65,8 +68,9 @@ impl Registry {
         let mut seen = BTreeSet::new();
         let parts: Vec<Descriptor> = parts.filter(|part| seen.insert(part.digest.clone())).collect();
         let total = parts.iter().map(|part| part.size).fold(0, u64::saturating_add);
-        if total > LARGEST_IMAGE {
-            let why = format!("it has {total} bytes; {LARGEST_IMAGE} are accepted");
+        let largest = self.limits().largest;
+        if total > largest {
+            let why = format!("it has {total} bytes; {largest} are accepted");
             return Err(Error::content(&self.name, why));
         }
         for part in parts {

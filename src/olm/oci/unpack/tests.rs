@@ -22,6 +22,12 @@ fn archive(files: Files<'_>) -> Vec<u8> {
         header.set_entry_type(kind);
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
+        if let (EntryType::GNUSparse, Some(sparse)) = (kind, header.as_gnu_mut()) {
+            // A thousand zeros, and nothing else
+            sparse.set_real_size(1000);
+            sparse.sparse[0].set_offset(1000);
+            sparse.sparse[0].set_length(0);
+        }
         header.set_cksum();
         builder.append(&header, content.as_bytes()).unwrap();
     }
@@ -245,6 +251,28 @@ fn what_is_not_what_its_digest_says_is_refused() {
 fn what_is_no_bundle_is_told(#[case] files: Files<'_>, #[case] why: &str) {
     let error = unpacked(&image(&[files]), Bounds::BUNDLE).unwrap_err();
     assert!(error.contains(why), "{error}");
+}
+
+/// What is passed over is read all the same, and of zeros there may be any number.
+#[rstest]
+#[case("manifests/a")]
+#[case("manifests/.wh.a")]
+#[case("etc/.wh..wh..opq")]
+#[case(".")]
+fn a_file_with_holes_is_refused_wherever_it_is(#[case] name: &str) {
+    let error = unpacked(&image(&[&[(name, EntryType::GNUSparse, "")]]), Bounds::BUNDLE).unwrap_err();
+    assert!(error.contains("neither a file nor a folder"), "{error}");
+}
+
+#[test]
+fn a_name_that_nobody_could_write_is_refused() {
+    let name = format!("manifests/{}x", "a/".repeat(2500));
+    let long = [
+        ("././@LongLink", EntryType::GNULongName, &*name),
+        ("x", FILE, "x"),
+    ];
+    let error = unpacked(&image(&[&long]), Bounds::BUNDLE).unwrap_err();
+    assert!(error.contains("4096 are accepted"), "{error}");
 }
 
 #[test]

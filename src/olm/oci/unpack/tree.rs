@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -11,6 +11,8 @@ use crate::olm::oci::Error;
 /// A file of this name says that the one whose name follows is gone, or that nothing of the layers before is in the folder.
 const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
+/// Nothing could be written by a longer name.
+const LONGEST_NAME: usize = 4096;
 
 /// The files of some folders of an image, as the layers so far leave them.
 pub(super) struct Tree {
@@ -18,6 +20,8 @@ pub(super) struct Tree {
     wanted: Vec<PathBuf>,
     files: BTreeMap<PathBuf, Kept>,
     layer: usize,
+    /// What the present layer has hidden: once is enough.
+    hidden: BTreeSet<PathBuf>,
     left: u64,
     most: usize,
 }
@@ -33,6 +37,7 @@ impl Tree {
             wanted,
             files: BTreeMap::new(),
             layer: 0,
+            hidden: BTreeSet::new(),
             left: bounds.kept,
             most: bounds.files,
         }
@@ -40,6 +45,7 @@ impl Tree {
 
     pub(super) fn begin_layer(&mut self) {
         self.layer += 1;
+        self.hidden.clear();
     }
 
     /// Whether there is a file in a folder.
@@ -50,6 +56,11 @@ impl Tree {
     /// Takes a file of the folders, or what a layer says of one. Anything else is passed over: many images have more in them.
     pub(super) fn take<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> io::Result<()> {
         let name = entry.path()?.into_owned();
+        let kind = entry.header().entry_type();
+        if kind == EntryType::GNUSparse {
+            // A few bytes of it can say that there are as many zeros as one likes, which somebody would read
+            return Err(refused(&name, kind));
+        }
         let path = inside(&name)?;
         let Some(file) = path.file_name().and_then(|name| name.to_str()) else {
             return Ok(());
@@ -62,11 +73,6 @@ impl Tree {
         if let Some(gone) = file.strip_prefix(WHITEOUT) {
             self.hide(&folder.join(gone));
             return Ok(());
-        }
-        let kind = entry.header().entry_type();
-        if kind == EntryType::GNUSparse {
-            // A few bytes of it can say that there are as many zeros as one likes
-            return Err(refused(&name, kind));
         }
         if !self.is_wanted(&path) {
             return match kind {
@@ -100,6 +106,9 @@ impl Tree {
 
     /// Takes away what the layers before had at a path and below it.
     fn hide(&mut self, path: &Path) {
+        if !self.hidden.insert(path.to_owned()) {
+            return;
+        }
         for gone in self.below(path) {
             if self.files.get(&gone).is_some_and(|kept| kept.layer < self.layer) {
                 self.files.remove(&gone);
@@ -154,6 +163,12 @@ impl Tree {
 
 /// A name as it is below the root of an image, which it may not leave.
 fn inside(name: &Path) -> io::Result<PathBuf> {
+    let length = name.as_os_str().len();
+    if length > LONGEST_NAME {
+        return Err(io::Error::other(format!(
+            "a name has {length} bytes; {LONGEST_NAME} are accepted"
+        )));
+    }
     let mut path = PathBuf::new();
     for component in name.components() {
         match component {

@@ -119,9 +119,11 @@ fn that_a_holder_has_ended_is_known_still_when_the_next_pod_of_its_name_answers(
 
 /// It could not write down how far it went, and says so.
 #[rstest]
-#[case::no_further_than_may_be_lost(140, true)]
-#[case::further(151, false)]
+#[case::no_further_than_may_be_lost(1, 140, true)]
+#[case::further(1, 151, false)]
+#[case::further_and_it_had_written_nothing_of_its_own(0, 151, false)]
 fn where_commits_waited_for_nobody_who_takes_over_goes_by_how_far_the_last_holder_says_it_went(
+    #[case] flushed_on: u32,
     #[case] end: u64,
     #[case] takes: bool,
 ) {
@@ -130,7 +132,7 @@ fn where_commits_waited_for_nobody_who_takes_over_goes_by_how_far_the_last_holde
         replica.record.asynchronous,
         replica.record.flushed,
         replica.record.flushed_on,
-    ) = (true, Lsn(100), 1);
+    ) = (true, Lsn(100), flushed_on);
     replica.record.quorums.clear();
     says_its_end(&mut replica, "p-1", end);
     replica.step();
