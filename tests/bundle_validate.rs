@@ -7,8 +7,7 @@
 mod broken_bundles;
 
 use assert_cmd::Command;
-use broken_bundles::{all, plain};
-use roadstead::olm::findings::bundle;
+use broken_bundles::plain;
 use serde_json::{Value, json};
 
 fn validate(folder: &std::path::Path, arguments: &[&str]) -> (bool, String, String) {
@@ -133,17 +132,4 @@ fn a_file_that_is_none_or_that_is_made_to_take_long_is_refused_at_once() {
     ] {
         assert!(found.contains(told), "{told}: {found}");
     }
-}
-
-#[test]
-fn each_code_is_broken_by_a_bundle_of_the_table() {
-    let table = all();
-    // Which file cannot be read depends on who reads it
-    let tried = |code: &str| table.iter().any(|broken| broken.code == code) || code == "manifest-unreadable";
-    let missing: Vec<&str> = bundle::ALL
-        .iter()
-        .map(|code| code.name)
-        .filter(|code| !tried(code))
-        .collect();
-    assert_eq!(missing, [""; 0]);
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::Outcome;
+use super::{Outcome, print};
 use crate::olm::findings::{Code, code, codes};
 
 /// Say what a code of a finding means, why there is such a rule, and what to do; without one, list all.
@@ -17,19 +17,14 @@ pub struct Args {
 /// # Errors
 /// When there is no such code.
 pub fn main(args: &Args) -> Outcome {
-    let mut out = io::stdout().lock();
-    let written = match &args.code {
-        None => codes()
-            .try_for_each(|code| writeln!(out, "{:<24} {:<8} {}", code.name, code.severity, code.title)),
-        Some(name) => match code(name) {
-            Some(code) => explain(&mut out, code),
-            None => return Err(unknown(name).into()),
-        },
+    let Some(name) = &args.code else {
+        return print(|out| {
+            codes()
+                .try_for_each(|code| writeln!(out, "{:<24} {:<8} {}", code.name, code.severity, code.title))
+        });
     };
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()), // whoever read it has seen enough
-    }
+    let code = code(name).ok_or_else(|| unknown(name))?;
+    print(|out| explain(out, code))
 }
 
 fn explain(out: &mut impl Write, code: &Code) -> io::Result<()> {

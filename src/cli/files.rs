@@ -3,17 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::Outcome;
+use super::{Outcome, print};
 use crate::olm::{Difference, Tree};
 
 /// Writes the files and prints what it did, or, with `check`, fails and names what differs.
 pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
     if !check {
         let done = tree.write(root)?;
-        return match report(&done) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()), // whoever read it has seen enough; the files are written
-        };
+        return print(|out| report(out, &done));
     }
     let differences = tree.differences(root)?;
     if differences.is_empty() {
@@ -28,8 +25,7 @@ pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
     .into())
 }
 
-fn report(done: &[Difference]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn report(out: &mut impl Write, done: &[Difference]) -> io::Result<()> {
     for difference in done {
         match difference {
             Difference::Missing(path) => writeln!(out, "created {}", path.display())?,
@@ -37,5 +33,5 @@ fn report(done: &[Difference]) -> io::Result<()> {
             Difference::Stale(path) => writeln!(out, "removed {}", path.display())?,
         }
     }
-    out.flush()
+    Ok(())
 }

@@ -1,11 +1,10 @@
 //! How the findings of a check are written, and whether it fails.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::ValueEnum;
 
-use super::Outcome;
+use super::{Outcome, print};
 use crate::olm::findings::{Count, Finding, Format, counted, write};
 
 #[derive(Debug, clap::Args)]
@@ -47,12 +46,7 @@ impl From<Output> for Format {
 /// When there is an error among the findings, or with `--strict` a warning.
 pub(super) fn report(folder: &Path, found: &[Finding], args: &Report) -> Outcome {
     let subject = folder.display().to_string();
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let written = write(&mut out, args.output.into(), &subject, found).and_then(|()| out.flush());
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
-        _ => {} // whoever read it has seen enough
-    }
+    print(|out| write(out, args.output.into(), &subject, found))?;
     let Count { errors, warnings, .. } = Count::of(found);
     match errors {
         0 if args.strict && warnings > 0 => {

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, the only readers of arguments and environment.
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -86,3 +87,12 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a subcommand returns: nothing, or why not.
 pub type Outcome = Result<(), Failure>;
+
+/// Writes to standard output. That nobody reads it to its end is no failure: whoever read it has seen enough.
+fn print(write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'_>>) -> io::Result<()>) -> Outcome {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cli::progress::Progress;
-use crate::cli::{Failure, Outcome};
+use crate::cli::{Failure, Outcome, print};
 use crate::olm::findings::{Count, Finding, Format, counted, write};
 use crate::olm::oci::credentials::Files;
 use crate::olm::oci::registry::{Limits, Options, Registry};
@@ -55,12 +55,9 @@ impl Building {
         self.platform.clone()
     }
 
-    /// Of an image that is there already nothing is built.
-    pub(super) fn refuse(&self) -> Outcome {
-        if self.platform.is_empty() {
-            return Ok(());
-        }
-        Err("--platform is for what is built, and a layout is pushed as it is; leave it out".into())
+    /// The flag that says how it is built, if it is given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        (!self.platform.is_empty()).then_some("--platform")
     }
 }
 
@@ -102,7 +99,8 @@ impl Target {
     /// Writes an image, and prints what it is called by its content.
     pub(in crate::cli) fn write(&self, image: &Content) -> Outcome {
         layout::write(image, Some(&self.name), &self.output.path, self.output.force)?;
-        print(&self.name.with_digest(&image.root.digest))
+        let called = self.name.with_digest(&image.root.digest);
+        print(|out| writeln!(out, "{called}"))
     }
 }
 
@@ -185,15 +183,38 @@ pub(in crate::cli) fn refuse_errors(folder: &Path, found: &[Finding]) -> Outcome
     Err(format!("{subject} is not valid, so no image is made of it: {errors}").into())
 }
 
+/// Pushes the image that a layout is, or one that is built of a folder. Of one that is there already nothing is built, so no flag may be `given` that says how.
+pub(in crate::cli) fn push_or_build(
+    source: &Path,
+    image: &str,
+    access: &Access,
+    given: Option<&str>,
+    build: impl FnOnce() -> Result<Content, Failure>,
+) -> Outcome {
+    let name = Name::of("IMAGE", image)?;
+    let image = match given {
+        _ if !layout::is_layout(source) => build()?,
+        None => layout::open(source)?,
+        Some(flag) => {
+            return Err(format!(
+                "{flag} is for what is built, and a layout is pushed as it is; leave it out"
+            )
+            .into());
+        }
+    };
+    push(&image, &name, access)
+}
+
 /// Pushes an image, and prints what it is called by its content.
-pub(in crate::cli) fn push(image: &Content, name: &Name, access: &Access) -> Outcome {
+fn push(image: &Content, name: &Name, access: &Access) -> Outcome {
     image.verify()?;
     let digest = until_stopped(async {
         let largest = Limits::default().largest;
         let mut registry = access.registry(name, largest, Progress::shared()).await?;
         Ok(registry.push(image).await?)
     })?;
-    print(&name.with_digest(&digest))
+    let called = name.with_digest(&digest);
+    print(|out| writeln!(out, "{called}"))
 }
 
 /// Pulls an image. Its layers are in files of the folder, as long as that is there.
@@ -232,11 +253,4 @@ fn until_stopped<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T,
             () = stop => Err("it was told to stop".into()),
         }
     })
-}
-
-fn print(line: &str) -> Outcome {
-    match writeln!(io::stdout().lock(), "{line}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

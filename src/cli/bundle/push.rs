@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::images::{self, Access, Building};
 use crate::cli::Outcome;
-use crate::olm::oci::{Name, layout};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -21,12 +20,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let name = Name::of("IMAGE", &args.image)?;
-    let image = if layout::is_layout(&args.source) {
-        args.building.refuse()?;
-        layout::open(&args.source)?
-    } else {
-        images::of_bundle(&args.source, &args.building)?
-    };
-    images::push(&image, &name, &args.access)
+    let Args {
+        source,
+        image,
+        building,
+        access,
+    } = args;
+    images::push_or_build(source, image, access, building.given(), || {
+        images::of_bundle(source, building)
+    })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::bundle::images::{self, Access, Moment, Target};
 use crate::cli::{Failure, Outcome};
 use crate::olm::fbc;
-use crate::olm::oci::{Content, Name, catalog, layout};
+use crate::olm::oci::{Content, catalog};
 
 /// How a catalog's image is built.
 #[derive(Debug, clap::Args)]
@@ -50,15 +50,14 @@ pub(super) fn build(args: &Build) -> Outcome {
 }
 
 pub(super) fn push(args: &Push) -> Outcome {
-    let name = Name::of("IMAGE", &args.image)?;
-    let image = if !layout::is_layout(&args.source) {
-        args.building.image(&args.source)?
-    } else if args.building.binary.is_empty() {
-        layout::open(&args.source)?
-    } else {
-        return Err("--binary is for what is built, and a layout is pushed as it is; leave it out".into());
-    };
-    images::push(&image, &name, &args.access)
+    let Push {
+        source,
+        image,
+        building,
+        access,
+    } = args;
+    let given = (!building.binary.is_empty()).then_some("--binary");
+    images::push_or_build(source, image, access, given, || building.image(source))
 }
 
 impl Building {

@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::super::bundle::context_of;
-use super::super::{Outcome, files};
+use super::super::{Failure, Outcome, files};
 use crate::olm::catalog::Catalog;
 use crate::olm::catalog::deprecations::Deprecation;
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Which package of which catalog.
 #[derive(Debug, clap::Args)]

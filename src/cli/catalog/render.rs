@@ -1,7 +1,7 @@
 //! `roadstead catalog render`: the documents of a catalog out of images, folders, files and templates.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use crate::cli::bundle::images::{self, Access};
-use crate::cli::{Failure, Outcome};
+use crate::cli::{Failure, Outcome, print};
 use crate::olm::catalog::template::Template;
 use crate::olm::catalog::{Rendered, default_bundle_image, sources};
 use crate::olm::oci::unpack::{self, Bounds};
@@ -66,10 +66,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             text
         }
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    print(|out| out.write_all(text.as_bytes()))
 }
 
 /// What an image holds.
@@ -95,7 +92,7 @@ impl Reader<'_> {
         let is_layout = if path.is_dir() {
             layout::is_layout(path)
         } else {
-            path.extension().is_some_and(|extension| extension == "tar")
+            layout::is_archive(path)
         };
         if !path.exists() || is_layout {
             let held = if is_layout {

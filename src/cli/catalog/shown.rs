@@ -1,12 +1,12 @@
 //! `roadstead catalog list`, `graph` and `diff`: What a catalog means to those who subscribe to it.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use crate::cli::Outcome;
+use crate::cli::{Outcome, print};
 use crate::olm::fbc::view::graph::{Format, Graph, Way};
 use crate::olm::fbc::view::{Package, View, diff, graph, list};
 use crate::olm::findings;
@@ -199,12 +199,4 @@ fn package<'a>(view: &'a View, folder: &Path, name: &str) -> Result<&'a Package,
 fn json<T: serde::Serialize>(out: &mut impl io::Write, value: &T) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
-}
-
-fn print(write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'_>>) -> io::Result<()>) -> Outcome {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()), // whoever read it has seen enough
-    }
 }

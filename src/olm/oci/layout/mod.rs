@@ -4,7 +4,7 @@ mod read;
 mod write;
 
 pub use read::{is_layout, open};
-pub use write::{check, write};
+pub use write::{check, is_archive, write};
 
 /// The file by which a layout is known, and what it says.
 const MARK: &str = "oci-layout";

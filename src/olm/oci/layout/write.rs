@@ -34,7 +34,8 @@ pub fn write(content: &Content, name: Option<&Name>, target: &Path, is_forced: b
     staged.finish()
 }
 
-fn is_archive(target: &Path) -> bool {
+/// Whether a layout of this name is a tar, and no folder.
+pub fn is_archive(target: &Path) -> bool {
     target.extension().is_some_and(|extension| extension == "tar")
 }
 
