@@ -1,5 +1,7 @@
 //! The state that explains a failure: what OLM says, why pods wait, what the operator logged.
 
+use std::time::{Duration, Instant};
+
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, LogParams};
@@ -14,6 +16,8 @@ use crate::world::{OPERATORS, World};
 /// The most Events and log lines that are printed.
 const EVENTS: usize = 12;
 const LINES: i64 = 40;
+/// The most lines of what instances logged while something took too long.
+const STORY: usize = 200;
 /// The most characters of one line.
 const WIDTH: usize = 400;
 
@@ -76,6 +80,26 @@ pub async fn print(world: &World) {
     }
 }
 
+/// Prints what the pods of a namespace have logged since a moment, in the containers before these too: what took too long is over, and the state tells no more
+/// of it.
+pub async fn story(world: &World, namespace: &str, since: Instant) {
+    let api: Api<Pod> = Api::namespaced(world.client.clone(), namespace);
+    let pods = api.list(&ListParams::default()).await.map(|list| list.items);
+    let whole = since.elapsed() + Duration::from_secs(1);
+    for pod in pods.unwrap_or_default() {
+        let name = pod.name_any();
+        println!("    | Pod {namespace}/{name}:");
+        for previous in [true, false] {
+            let params = LogParams {
+                since_seconds: i64::try_from(whole.as_secs()).ok(),
+                previous,
+                ..LogParams::default()
+            };
+            log(&api, &name, &params, STORY).await;
+        }
+    }
+}
+
 async fn objects(world: &World, kind: Kind, namespace: &str, fields: &[&str]) {
     for object in world.list(kind, namespace, "").await.unwrap_or_default() {
         let shown: Vec<String> = fields
@@ -122,9 +146,14 @@ async fn pods(world: &World, namespace: &str) {
         let restarted = running().any(|it| it.restart_count > 0);
         let unready = phase == "Running" && running().any(|it| !it.ready);
         if name.starts_with("roadstead-operator-") || phase == "Failed" || restarted || unready {
-            log(&api, &name, false).await;
+            let params = |previous| LogParams {
+                tail_lines: Some(LINES),
+                previous,
+                ..LogParams::default()
+            };
+            log(&api, &name, &params(false), usize::MAX).await;
             if restarted {
-                log(&api, &name, true).await;
+                log(&api, &name, &params(true), usize::MAX).await;
             }
         }
     }
@@ -152,16 +181,15 @@ fn container(status: &ContainerStatus) -> String {
     format!("{} {text} (restarts {})", status.name, status.restart_count)
 }
 
-async fn log(pods: &Api<Pod>, name: &str, previous: bool) {
-    let params = LogParams {
-        tail_lines: Some(LINES),
-        previous,
-        ..LogParams::default()
-    };
-    if let Ok(text) = pods.logs(name, &params).await {
-        for line in text.lines() {
+/// So many of the lines, from the first.
+async fn log(pods: &Api<Pod>, name: &str, params: &LogParams, lines: usize) {
+    if let Ok(text) = pods.logs(name, params).await {
+        for line in text.lines().take(lines) {
             let shown: String = line.chars().take(WIDTH).collect();
-            println!("    |   {}{shown}", if previous { "(before) " } else { "" });
+            println!(
+                "    |   {}{shown}",
+                if params.previous { "(before) " } else { "" }
+            );
         }
     }
 }

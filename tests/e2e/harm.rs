@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::database::{Database, Observed, REPLACED, SERVING};
+use crate::explain;
 use crate::instance::{Cut, Frozen, Instance, Others};
 use crate::objects::{condition, text};
 use crate::olm;
@@ -210,6 +211,14 @@ impl Harm {
                 Consequence::Replaced | Consequence::Waiting => "that was over",
             },
         ));
+        if self.bound().is_some_and(|bound| pause > bound) {
+            println!(
+                "    | {self:?} of {}: no write for {:.2} s",
+                primary.name,
+                pause.as_secs_f64()
+            );
+            explain::story(world, &database.namespace, begun).await;
+        }
         observed.writes_since(over).await?;
         if matches!(self.consequence(), Consequence::Waiting) {
             pause = observed.ledger.pause(begun, Instant::now());
