@@ -272,3 +272,109 @@ fn versions_between_which_there_is_no_order_are_refused() {
         "{told}"
     );
 }
+
+/// What each file of a catalog's folder holds.
+fn by_package(folder: &std::path::Path) -> Vec<(String, Vec<Value>)> {
+    let mut packages: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let text = std::fs::read_to_string(entry.path().join("catalog.yaml")).unwrap();
+            (entry.file_name().into_string().unwrap(), documents(&text))
+        })
+        .collect();
+    packages.sort_by(|one, other| one.0.cmp(&other.0));
+    packages
+}
+
+/// As `opm migrate` writes it: bundles that carry their manifests are in catalogs of years ago, and OLM v1 does not take them.
+#[test]
+fn a_catalog_is_migrated_as_upstream_does_it() {
+    let place = Place::new();
+    let image = pushed(&place, &["1.0.0", "1.1.0"]);
+    let mut all = Vec::new();
+    for (package, version) in [("widgets", "1.0.0"), ("gadgets", "1.1.0")] {
+        // Without --migrate-level, opm renders the manifests themselves
+        let bundle = format!("{image}:v{version}");
+        let mut rendered = theirs(&["render", &bundle, "--use-http", "--output=yaml"]);
+        rendered[0]["package"] = json!(package);
+        for property in rendered[0]["properties"].as_array_mut().unwrap() {
+            if property["type"] == "olm.package" {
+                property["value"]["packageName"] = json!(package);
+            }
+        }
+        let name = rendered[0]["name"].clone();
+        all.push(json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}));
+        all.extend(rendered);
+        all.push(json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": [{"name": name}]}));
+    }
+    std::fs::create_dir(place.path("old")).unwrap();
+    std::fs::write(place.path("old/index.yaml"), yaml::documents(&all).unwrap()).unwrap();
+    let (old, new, judged) = (place.text("old"), place.text("new"), place.text("judged"));
+    done(&["catalog", "migrate", &old, "--output", &new]);
+    let migrated = without_proxy(Command::new(opm::program()).args([
+        "migrate",
+        &old,
+        &judged,
+        "--output=yaml",
+        MIGRATED,
+    ]));
+    assert!(
+        migrated.status.success(),
+        "{}",
+        String::from_utf8_lossy(&migrated.stderr)
+    );
+    let ours = by_package(&place.path("new"));
+    assert_eq!(ours, by_package(&place.path("judged")));
+    assert!(ours.iter().all(|(_, documents)| documents.len() == 3));
+    assert!(
+        !std::fs::read_to_string(place.path("new/widgets/catalog.yaml"))
+            .unwrap()
+            .contains("olm.bundle.object")
+    );
+}
+
+/// By the name under which OLM will pull it.
+#[test]
+fn a_bundle_is_added_to_a_catalog_from_its_image() {
+    let place = Place::new();
+    let image = format!("{}:v1.0.0", pushed(&place, &["1.0.0"]));
+    let catalog = place.text("catalog");
+    done(&[
+        "catalog",
+        "init",
+        "widgets",
+        "--default-channel",
+        "stable",
+        "--catalog",
+        &catalog,
+    ]);
+    done(&[
+        "catalog",
+        "add",
+        &image,
+        "--channel",
+        "stable",
+        "--catalog",
+        &catalog,
+    ]);
+    done(&["catalog", "validate", &catalog]);
+    let judged = without_proxy(Command::new(opm::program()).args(["validate", &catalog]));
+    assert!(
+        judged.status.success(),
+        "{}",
+        String::from_utf8_lossy(&judged.stderr)
+    );
+    let held = documents(&std::fs::read_to_string(place.path("catalog/widgets/catalog.yaml")).unwrap());
+    assert!(held.iter().any(|document| document["image"] == *image));
+    let told = refused(&[
+        "catalog",
+        "add",
+        &catalog,
+        "--channel",
+        "stable",
+        "--catalog",
+        &catalog,
+    ]);
+    assert!(told.contains("catalog"), "{told}");
+}

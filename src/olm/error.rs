@@ -126,6 +126,12 @@ pub enum Error {
         value: String,
         accepted: String,
     },
+    #[error("catalog: {what}: {why}")]
+    Migration { what: String, why: String },
+    #[error(
+        "catalog: the package's name is {name:?}; accepted are lowercase letters, digits, dashes and dots"
+    )]
+    NotAPackage { name: String },
     #[error("catalog: the default channel {channel} is none of the package's channels")]
     NoDefaultChannel { channel: String },
 }

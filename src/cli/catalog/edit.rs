@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::super::bundle::context_of;
 use super::super::{Failure, Outcome, files};
-use crate::olm::catalog::Catalog;
 use crate::olm::catalog::deprecations::Deprecation;
+use crate::olm::catalog::{Catalog, sources};
 
 /// Which package of which catalog.
 #[derive(Debug, clap::Args)]
@@ -92,7 +92,7 @@ pub fn deprecate(args: &Deprecate) -> Outcome {
 }
 
 /// The name of a bundle that is meant by it or by its version.
-fn name_of(catalog: &Catalog, bundle: &str) -> Result<String, Failure> {
+pub(super) fn name_of(catalog: &Catalog, bundle: &str) -> Result<String, Failure> {
     let version = bundle.strip_prefix('v').unwrap_or(bundle);
     let released = catalog.released()?;
     let meant = released
@@ -100,6 +100,22 @@ fn name_of(catalog: &Catalog, bundle: &str) -> Result<String, Failure> {
         .find(|(released, found)| found.name == bundle || released.to_string() == version);
     // What is not there is told by whoever looks for it
     Ok(meant.map_or_else(|| bundle.to_owned(), |(_, found)| found.name.clone()))
+}
+
+/// A package of a catalog's folder, or an empty one if the catalog does not have it. One that lies in another file would be there twice.
+pub(super) fn read_or_begin(folder: &Path, package: &str) -> Result<Catalog, Failure> {
+    let own = folder.join(Catalog::file(package));
+    if !own.exists()
+        && let Some(file) = sources::file_with(folder, package)
+    {
+        let (file, folder) = (file.display(), folder.display());
+        return Err(format!(
+            "package {package} is in {file}, and bundles are added to {} alone; `roadstead catalog migrate {folder} --output DIR` writes the catalog so",
+            own.display()
+        )
+        .into());
+    }
+    Ok(Catalog::read(folder, package)?)
 }
 
 impl Which {

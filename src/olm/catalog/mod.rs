@@ -10,6 +10,9 @@ use super::{Error, Tree, bundle, yaml};
 
 mod chain;
 pub mod deprecations;
+mod edges;
+pub mod migrate;
+mod package;
 mod properties;
 mod remove;
 mod render;
@@ -18,6 +21,8 @@ pub mod sources;
 pub mod template;
 
 use deprecations::Deprecations;
+pub use edges::{Edges, SkipRange};
+pub use package::About;
 pub use render::Rendered;
 pub use served::{Dropped, Stranded};
 
@@ -276,6 +281,11 @@ impl Catalog {
         let bundle = rendered.bundle;
         let version = self.accept(&bundle)?;
         let name = bundle.name.clone();
+        let facts = if self.follows_its_bundles() {
+            rendered.package
+        } else {
+            Map::new()
+        };
         self.bundles.retain(|other| other.name != name);
         self.bundles.push(bundle);
         let released = self.released()?.into_iter();
@@ -289,7 +299,7 @@ impl Catalog {
         for channel in &mut self.channels {
             channel.skip(&name, &order);
         }
-        self.describe(rendered.package, default_channel, order.last() == Some(&name));
+        self.describe(facts, default_channel, order.last() == Some(&name));
         Ok(())
     }
 
@@ -330,32 +340,6 @@ impl Catalog {
                 self.channels.len() - 1
             });
         &mut self.channels[index]
-    }
-
-    /// The package wears the icon and the description of its highest version. Its default channel is the one that is asked for,
-    /// as soon as that has an entry; until then the first that has.
-    fn describe(&mut self, facts: Map<String, Value>, default_channel: &str, is_highest: bool) {
-        let mut names = self.channels.iter().map(|channel| channel.name.clone());
-        let known = names.clone().find(|name| name == default_channel);
-        let package = self.package.get_or_insert_with(|| Package {
-            schema: "olm.package".to_owned(),
-            name: self.name.clone(),
-            default_channel: names.next().unwrap_or_default(),
-            rest: Map::new(),
-        });
-        if is_highest {
-            package.rest.extend(facts);
-        }
-        if let Some(known) = known {
-            package.default_channel = known;
-        }
-    }
-
-    /// The channel of a Subscription that names none. [`Catalog::check`] refuses one that is not there.
-    pub fn set_default_channel(&mut self, channel: &str) {
-        if let Some(package) = &mut self.package {
-            channel.clone_into(&mut package.default_channel);
-        }
     }
 
     /// The package's name.

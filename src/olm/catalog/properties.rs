@@ -132,7 +132,7 @@ fn needed(dependency: &Value) -> Property {
 
 /// What a console shows of the package, so that nobody need pull the image for it. Upstream writes the three structures even when
 /// they are empty.
-fn csv_metadata(csv: &Value) -> Value {
+pub(super) fn csv_metadata(csv: &Value) -> Value {
     let mut metadata = Map::new();
     for (field, pointer) in [
         ("annotations", "/metadata/annotations"),

@@ -1,10 +1,10 @@
 //! The documents of a catalog out of what people have: folders and files, of a catalog or of a bundle.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Bundle, Rendered};
+use super::{Bundle, Rendered, migrate};
 use crate::olm::{Error, fbc};
 
 /// Whether a folder is a bundle's.
@@ -27,6 +27,13 @@ pub fn documents(path: &Path) -> Result<Vec<Value>, Error> {
         documents.extend(of_text(&file.display().to_string(), &text)?);
     }
     Ok(documents)
+}
+
+/// The first file of a catalog's folder in which something is said of a package. What cannot be read says nothing.
+pub fn file_with(folder: &Path, package: &str) -> Option<PathBuf> {
+    let is_of = |document: &Value| migrate::package_of(document) == package;
+    let mut files = fbc::files(folder).into_iter();
+    files.find(|file| documents(file).is_ok_and(|documents| documents.iter().any(is_of)))
 }
 
 /// Every document of a text; `source` names it in errors.

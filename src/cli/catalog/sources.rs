@@ -1,0 +1,121 @@
+//! What catalogs are made of, as people name it: images, layouts, folders and files.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::Failure;
+use crate::cli::bundle::images::{self, Access};
+use crate::olm::catalog::template::Template;
+use crate::olm::catalog::{Rendered, default_bundle_image, sources};
+use crate::olm::oci::unpack::{self, Bounds};
+use crate::olm::oci::{Content, Name, Platform, layout};
+
+/// How images are read.
+#[derive(Debug, clap::Args)]
+pub(super) struct Reading {
+    /// Of images for several platforms, which one.
+    #[arg(long, default_value = "linux/amd64")]
+    platform: Platform,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// What a source is.
+pub(super) enum Source {
+    /// A bundle: its image, its layout or its folder.
+    Bundle(Box<Rendered>),
+    /// The documents of a catalog, in the order of its files.
+    Catalog(Vec<Value>),
+    /// A template, whose images are not read yet.
+    Template(Template),
+}
+
+/// Whether an image's layout is meant: a folder by what it holds, a file by its name, as where one is written.
+pub(super) fn is_layout(path: &Path) -> bool {
+    if path.is_dir() {
+        layout::is_layout(path)
+    } else {
+        layout::is_archive(path)
+    }
+}
+
+/// Reads sources.
+pub(super) struct Reader<'a> {
+    pub(super) reading: &'a Reading,
+    /// The image of a bundle's folder or layout, in which {package}, {name} and {version} stand for what they are. Default: beside the operator's image.
+    pub(super) bundle_image: Option<&'a str>,
+}
+
+impl Reader<'_> {
+    /// What a source is; `place` is a folder that does not exist yet, for files on the way.
+    pub(super) fn read(&self, source: &str, place: &Path) -> Result<Source, Failure> {
+        let path = Path::new(source);
+        if path.is_dir() && sources::is_bundle(path) {
+            return Ok(Source::Bundle(Box::new(self.bundle(path)?)));
+        }
+        if is_layout(path) {
+            return self.layout(path, place);
+        }
+        if !path.exists() {
+            return self.image(source, place);
+        }
+        if path.is_dir() {
+            return Ok(Source::Catalog(sources::documents(path)?));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {source}: {error}"))?;
+        Ok(match Template::parse(source, &text)? {
+            Some(template) => Source::Template(template),
+            None => Source::Catalog(sources::of_text(source, &text)?),
+        })
+    }
+
+    /// The bundle in a folder, of whose image nothing is known but a rule.
+    pub(super) fn bundle(&self, folder: &Path) -> Result<Rendered, Failure> {
+        let rendered = Rendered::read(folder, |bundle, operator| {
+            let version = bundle.version()?;
+            Ok(match self.bundle_image {
+                Some(template) => template
+                    .replace("{package}", &bundle.package)
+                    .replace("{name}", &bundle.name)
+                    .replace("{version}", &version.to_string()),
+                None => default_bundle_image(operator, &bundle.package, &version),
+            })
+        })?;
+        Ok(rendered)
+    }
+
+    /// What an image of a registry holds, which is read by way of a folder of its own.
+    pub(super) fn image(&self, image: &str, place: &Path) -> Result<Source, Failure> {
+        let name = Name::of("IMAGE", image)
+            .map_err(|error| format!("{error}; nor is there a folder or file of that name"))?;
+        let (parts, files) = (place.join("parts"), place.join("files"));
+        std::fs::create_dir_all(&parts)?;
+        let (platform, access) = (Some(&self.reading.platform), &self.reading.access);
+        let content = images::pull_into(&name, platform, &parts, Bounds::CATALOG.read, access)?;
+        let source = self.held(&content, &files, || Ok(sources::bundle(&files, image)?));
+        // Of many images, one after the other takes room
+        std::fs::remove_dir_all(place)?;
+        source
+    }
+
+    /// What a layout holds. What its image is called where it will be pushed, the layout does not say.
+    fn layout(&self, path: &Path, place: &Path) -> Result<Source, Failure> {
+        self.held(&layout::open(path)?, place, || self.bundle(place))
+    }
+
+    fn held(
+        &self,
+        content: &Content,
+        files: &Path,
+        bundle: impl FnOnce() -> Result<Rendered, Failure>,
+    ) -> Result<Source, Failure> {
+        let platform = &self.reading.platform;
+        if content.catalog(platform)?.is_some() {
+            let folder = unpack::catalog(content, platform, files, &Bounds::CATALOG)?;
+            return Ok(Source::Catalog(sources::documents(&folder)?));
+        }
+        unpack::bundle(content, platform, files, &Bounds::BUNDLE)?;
+        Ok(Source::Bundle(Box::new(bundle()?)))
+    }
+}
