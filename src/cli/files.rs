@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Outcome, print};
+use super::{Failure, Outcome, print};
 use crate::olm::{Difference, Tree};
 
 /// Writes the files and prints what it did, or, with `check`, fails and names what differs.
@@ -23,6 +23,12 @@ pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
         names.join("; ")
     )
     .into())
+}
+
+/// The text of a file that an option names.
+pub fn text(flag: &str, file: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(file);
+    Ok(text.map_err(|error| format!("{flag}: cannot read {}: {error}", file.display()))?)
 }
 
 fn report(out: &mut impl Write, done: &[Difference]) -> io::Result<()> {

@@ -11,6 +11,7 @@ pub mod explain;
 mod files;
 mod findings;
 pub mod generate;
+mod icon;
 pub mod instance;
 pub mod log_level;
 mod logging;

@@ -23,6 +23,10 @@ pub enum Error {
         "the manifests hold {found} ClusterServiceVersions; exactly one is needed as the base that gives description, icon and the like"
     )]
     BaseCount { found: usize },
+    #[error(
+        "the manifests hold no ClusterServiceVersion as the base that gives description, icon and the like; add one, or give --package and the options that say it"
+    )]
+    NoBase,
     #[error("the base ClusterServiceVersion: {field} is {value:?}; {accepted}")]
     Base {
         field: &'static str,

@@ -39,16 +39,29 @@ pub fn related(deployments: &[Value]) -> Vec<Value> {
 
 /// Puts `new` wherever a container's image or a variable is `old`, so that an operator hears of its own image too. Returns how many
 /// places that were.
+///
+/// Nothing else that reads the same is touched: a placeholder such as `controller` is the name of other things, too.
 pub fn replace(deployment: &mut Value, old: &str, new: &str) -> usize {
-    match deployment {
-        Value::String(found) if found == old => {
+    let mut replaced = 0;
+    let mut put = |place: Option<&mut Value>| {
+        if let Some(Value::String(found)) = place
+            && found == old
+        {
             new.clone_into(found);
-            1
+            replaced += 1;
         }
-        Value::Array(items) => items.iter_mut().map(|item| replace(item, old, new)).sum(),
-        Value::Object(map) => map.values_mut().map(|value| replace(value, old, new)).sum(),
-        _ => 0,
+    };
+    for field in ["initContainers", "containers"] {
+        let containers = deployment.pointer_mut(&format!("/spec/template/spec/{field}"));
+        for container in containers.and_then(Value::as_array_mut).into_iter().flatten() {
+            put(container.get_mut("image"));
+            let variables = container.get_mut("env").and_then(Value::as_array_mut);
+            for variable in variables.into_iter().flatten() {
+                put(variable.get_mut("value"));
+            }
+        }
     }
+    replaced
 }
 
 fn containers(deployment: &Value) -> impl Iterator<Item = &Value> {
@@ -59,6 +72,22 @@ fn containers(deployment: &Value) -> impl Iterator<Item = &Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_reads_like_the_image_stays() {
+        let before = json!({"metadata": {"name": "o"}, "spec": {"template": {"metadata": {"labels": {"app": "o"}},
+            "spec": {"serviceAccountName": "o", "initContainers": [{"name": "o", "image": "o"}], "containers": [{"name": "o", "image": "o", "args": ["o"]}]}}}});
+        let mut after = before.clone();
+        assert_eq!(replace(&mut after, "o", "r/o:v2"), 2);
+        for pointer in ["/initContainers/0/image", "/containers/0/image"] {
+            let image = after
+                .pointer_mut(&format!("/spec/template/spec{pointer}"))
+                .unwrap();
+            assert_eq!(image.take(), "r/o:v2");
+            *image = json!("o");
+        }
+        assert_eq!(after, before);
+    }
 
     #[test]
     fn each_image_is_named_once_and_follows_a_change_of_image() {

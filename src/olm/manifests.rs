@@ -23,15 +23,19 @@ pub struct Manifest {
 pub struct Manifests(Vec<Manifest>);
 
 impl Manifests {
-    /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder. Kustomizations, documents that are no objects and
+    /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder, or one file, whatever its name. Kustomizations, documents that are no objects and
     /// those with the annotation [`LEFT_OUT`] are left out.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::Unreadable`], naming the file; [`Error::NoManifests`] when there is none at all.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let mut files = Vec::new();
-        collect_files(folder, &mut files)?;
-        files.sort();
+        if folder.is_file() {
+            files.push(folder.to_owned());
+        } else {
+            collect_files(folder, &mut files)?;
+            files.sort();
+        }
         let mut manifests = Self::default();
         for path in files {
             let text = std::fs::read_to_string(&path).map_err(|source| Error::file("read", &path, source))?;
@@ -51,6 +55,19 @@ impl Manifests {
         let mut manifests = Self::default();
         for (path, text) in tree.files().filter(|(path, _)| is_manifest_file(path)) {
             manifests.add(path, text)?;
+        }
+        Ok(manifests)
+    }
+
+    /// The objects of a stream, such as what `kubectl kustomize` or `helm template` prints; `source` names it in messages.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], or [`Error::NoManifests`].
+    pub fn of_text(source: &Path, text: &str) -> Result<Self, Error> {
+        let mut manifests = Self::default();
+        manifests.add(source, text)?;
+        if manifests.0.is_empty() {
+            return Err(Error::NoManifests(source.to_owned()));
         }
         Ok(manifests)
     }

@@ -22,6 +22,7 @@ pub mod bundle;
 pub mod catalog;
 mod contents;
 pub mod csv;
+pub mod described;
 pub mod descriptors;
 mod error;
 pub mod fbc;

@@ -1,20 +1,25 @@
 //! `roadstead bundle generate`
 
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use crate::cli::{Outcome, files};
+use super::described::Describing;
+use crate::cli::{Failure, Outcome, files};
 use crate::olm::catalog::{Catalog, default_channel_of, default_channels};
 use crate::olm::manifests::{Manifests, name, text};
 use crate::olm::{bundle, csv};
 
+/// A bundle holds no more than a hundredth of it, in bytes.
+const LARGEST: u64 = 64 << 20;
+
 /// Every folder and name can be another one, so that a bundle for a test cluster leaves the checked-in one alone.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The manifests: CRDs, roles, Deployments, samples, and one ClusterServiceVersion as the base. Repeat it where they lie in
-    /// several folders.
-    #[arg(long, value_name = "DIR", default_value = "config")]
+    /// The manifests: CRDs, roles, Deployments, samples, and perhaps one ClusterServiceVersion as the base. A folder, a file, or - for standard input. Repeat it
+    /// where they lie in several.
+    #[arg(long, value_name = "DIR|FILE|-", default_value = "config")]
     input: Vec<PathBuf>,
     /// The bundle's folder. bundle.Dockerfile is written beside it; the folder that holds both is the build context.
     #[arg(long, value_name = "DIR", default_value = "bundle")]
@@ -41,13 +46,17 @@ pub(super) struct Args {
     /// Write nothing; fail and name the files that differ.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    describing: Describing,
 }
 
 pub(super) fn main(args: Args) -> Outcome {
     let mut manifests = Manifests::default();
     for folder in &args.input {
-        manifests.merge(Manifests::read(folder)?);
+        manifests.merge(read(folder)?);
     }
+    let described = args.describing.described()?;
+    let manifests = described.complete(manifests, args.package.as_deref())?;
     let base = csv::base(&manifests)?;
     let version = match args.version {
         Some(version) => version,
@@ -83,6 +92,21 @@ pub(super) fn main(args: Args) -> Outcome {
         args.check,
         "roadstead bundle generate",
     )
+}
+
+fn read(input: &Path) -> Result<Manifests, Failure> {
+    if input != Path::new("-") {
+        return Ok(Manifests::read(input)?);
+    }
+    let mut text = String::new();
+    io::stdin()
+        .take(LARGEST + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| format!("cannot read standard input: {error}"))?;
+    if text.len() as u64 > LARGEST {
+        return Err(format!("standard input holds more than {} MiB", LARGEST >> 20).into());
+    }
+    Ok(Manifests::of_text(Path::new("standard input"), &text)?)
 }
 
 fn base_version(text: &str) -> Result<Version, String> {

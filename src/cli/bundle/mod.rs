@@ -3,6 +3,7 @@
 use clap::Subcommand;
 
 mod build;
+mod described;
 mod generate;
 pub(in crate::cli) mod images;
 mod pull;

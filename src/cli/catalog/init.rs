@@ -1,9 +1,9 @@
 //! `roadstead catalog init`: what is said of a package before it has a release.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::super::bundle::context_of;
-use super::super::{Failure, Outcome, files};
+use super::super::{Outcome, files, icon};
 use super::edit;
 use crate::olm::catalog::{About, Catalog};
 
@@ -38,38 +38,18 @@ pub(super) fn init(args: Init) -> Outcome {
     }
     let about = About {
         default_channel: args.default_channel.unwrap_or_default(),
-        description: args.description.as_deref().map(text_of).transpose()?,
-        icon: args.icon.as_deref().map(icon_of).transpose()?,
+        description: args
+            .description
+            .as_deref()
+            .map(|file| files::text("--description", file))
+            .transpose()?,
+        icon: args
+            .icon
+            .as_deref()
+            .map(|file| icon::read("--icon", file))
+            .transpose()?,
     };
     let (context, folder) = context_of(&args.output);
     let tree = Catalog::begin(package, about)?.tree(&folder)?;
     files::finish(&tree, &context, false, "roadstead catalog init")
-}
-
-fn text_of(file: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(file);
-    Ok(text.map_err(|error| format!("--description: cannot read {}: {error}", file.display()))?)
-}
-
-/// An image and its media type.
-fn icon_of(file: &Path) -> Result<(Vec<u8>, String), Failure> {
-    let extension = file
-        .extension()
-        .map(|extension| extension.to_string_lossy().to_lowercase());
-    let mediatype = match extension.as_deref() {
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("jpg" | "jpeg") => "image/jpeg",
-        Some("gif") => "image/gif",
-        _ => {
-            return Err(format!(
-                "--icon is {}; accepted are .svg, .png, .jpg and .gif",
-                file.display()
-            )
-            .into());
-        }
-    };
-    let data = std::fs::read(file);
-    let data = data.map_err(|error| format!("--icon: cannot read {}: {error}", file.display()))?;
-    Ok((data, mediatype.to_owned()))
 }
