@@ -20,10 +20,10 @@ pub(super) struct Ailing<'a> {
 
 /// The first pod that will not become well by itself, with why. What only takes its time is not among them.
 pub(super) fn ailing(pods: &[Value]) -> Option<Ailing<'_>> {
-    let present = pods
+    let mut present = pods
         .iter()
         .filter(|pod| text(pod, "/metadata/deletionTimestamp").is_empty());
-    present.filter_map(of_pod).next()
+    present.find_map(of_pod)
 }
 
 /// Whether all containers of a pod are ready.
@@ -35,8 +35,8 @@ fn of_pod(pod: &Value) -> Option<Ailing<'_>> {
     unschedulable(pod)
         .or_else(|| {
             let init = list(pod, "/status/initContainerStatuses");
-            let all = init.iter().chain(list(pod, "/status/containerStatuses"));
-            all.filter_map(|status| of_container(pod, status)).next()
+            let mut all = init.iter().chain(list(pod, "/status/containerStatuses"));
+            all.find_map(|status| of_container(pod, status))
         })
         .or_else(|| failed(pod))
 }

@@ -171,10 +171,8 @@ fn requirement_says(requirement: &Value) -> String {
 fn upgradeable(csv: &Value, facts: &Facts, is_replaced: bool) -> Option<Link> {
     let conditions = facts.conditions.as_deref().ok()?;
     let object = conditions.iter().find(|object| name(object) == name(csv))?;
-    let overrides = list(object, "/spec/overrides").iter();
-    let overridden = overrides
-        .filter(|condition| text(condition, "/type") == "Upgradeable")
-        .next();
+    let mut overrides = list(object, "/spec/overrides").iter();
+    let overridden = overrides.find(|condition| text(condition, "/type") == "Upgradeable");
     let condition = overridden.or_else(|| condition(object, "Upgradeable"))?;
     let link = Link::new(Kind::OperatorCondition, path(object))
         .since(time(condition, "/lastTransitionTime"))

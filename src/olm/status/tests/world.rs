@@ -216,24 +216,24 @@ pub fn condition(object: &mut Value, kind: &str, reason: &str, message: &str) {
 }
 
 impl Facts {
-    pub fn source_mut(&mut self) -> &mut Value {
+    pub(super) fn source_mut(&mut self) -> &mut Value {
         self.source.as_mut().unwrap().as_mut().unwrap()
     }
 
-    pub fn plan_mut(&mut self) -> &mut Value {
+    pub(super) fn plan_mut(&mut self) -> &mut Value {
         self.plan.as_mut().unwrap().as_mut().unwrap()
     }
 
-    pub fn csv_mut(&mut self) -> &mut Value {
+    pub(super) fn csv_mut(&mut self) -> &mut Value {
         &mut self.csvs.as_mut().unwrap()[0]
     }
 
-    pub fn deployment_mut(&mut self) -> &mut Value {
+    pub(super) fn deployment_mut(&mut self) -> &mut Value {
         self.deployments[0].deployment.as_mut().unwrap().as_mut().unwrap()
     }
 
     /// Nothing is installed yet, and there is no plan.
-    pub fn nothing_installed(&mut self) {
+    pub(super) fn nothing_installed(&mut self) {
         let status = self.subscription["status"].as_object_mut().unwrap();
         for field in ["currentCSV", "installedCSV", "installPlanRef", "state"] {
             status.remove(field);
@@ -246,13 +246,13 @@ impl Facts {
     }
 
     /// The one pod of the Deployment is like this, and none is ready.
-    pub fn operator_pod(&mut self, pod: Value) {
+    pub(super) fn operator_pod(&mut self, pod: Value) {
         self.deployments[0].pods = Ok(vec![pod]);
         self.deployment_mut()["status"]["readyReplicas"] = json!(0);
     }
 
     /// Version 1.1.0 is about to take the place of 1.0.0, which is the one that runs.
-    pub fn upgrade(&mut self, old: &str, new: Value) {
+    pub(super) fn upgrade(&mut self, old: &str, new: Value) {
         let old = csv_in("gadgets.v1.0.0", "", old, "", "");
         self.csvs = Ok(vec![new, old]);
         self.conditions = Ok(vec![operator_condition("gadgets.v1.0.0", "True")]);
