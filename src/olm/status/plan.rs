@@ -65,6 +65,9 @@ fn open_steps(plan: &Value) -> impl Iterator<Item = &Value> {
 fn judged(link: Link, plan: &Value, facts: &Facts) -> Link {
     match text(plan, "/status/phase") {
         "Complete" => link,
+        "" | "Planning" | "RequiresApproval" if is_overtaken(plan, facts) => {
+            link.detail("overtaken", "what it brings is installed")
+        }
         "RequiresApproval" => link.waits(approval(plan, facts)),
         "Failed" => link.wrong(failed(plan, facts)),
         "Installing" => link.waits(installing(plan)),
@@ -73,6 +76,17 @@ fn judged(link: Link, plan: &Value, facts: &Facts) -> Link {
             path(plan)
         ))),
     }
+}
+
+/// Another plan may bring the same, made when somebody subscribed to something else in the namespace. Once that one was carried out, nobody needs this one, and
+/// the Subscription names it all the same.
+fn is_overtaken(plan: &Value, facts: &Facts) -> bool {
+    let brings = texts(plan, "/spec/clusterServiceVersionNames");
+    let installed = facts.csvs.as_deref().unwrap_or_default();
+    !brings.is_empty()
+        && brings
+            .iter()
+            .all(|version| installed.iter().any(|csv| name(csv) == *version))
 }
 
 fn approval(plan: &Value, facts: &Facts) -> Trouble {
@@ -102,7 +116,12 @@ fn failed(plan: &Value, facts: &Facts) -> Trouble {
         }
         _ => trouble.quoting("status", text(plan, "/status/message")),
     };
-    stuck(unfinished(trouble, plan), facts)
+    let trouble = unfinished(trouble, plan);
+    // Where the OperatorGroup says TechPreviewUnsafeFailForward, OLM goes on resolving, and calls the Subscription so
+    if text(&facts.subscription, "/status/state") == "UpgradeFailed" {
+        return trouble.advise("publish a version that replaces or skips the one that failed: the OperatorGroup's upgradeStrategy lets OLM go on to it");
+    }
+    stuck(trouble, facts)
 }
 
 fn installing(plan: &Value) -> Trouble {

@@ -17,6 +17,13 @@ pub(super) fn link(facts: &Facts, now: Timestamp) -> Link {
     }
     if let Some(condition) = condition_is(&facts.subscription, "ResolutionFailed", "True") {
         let link = link.since(time(condition, "/lastTransitionTime"));
+        if let Some(leaving) = orphan(text(condition, "/message")).filter(|orphan| is_leaving(facts, orphan))
+        {
+            let trouble = Trouble::new(format!(
+                "OLM resolves again now that {leaving} has gone, or once it has."
+            ));
+            return link.waits(trouble.quoting("condition ResolutionFailed", said(condition)));
+        }
         // A catalog that has just come is read a moment later
         let is_new = is_new(&facts.subscription, "/metadata/creationTimestamp", now);
         return link.wrong_unless_new(is_new, unresolved(facts, condition));
@@ -192,6 +199,17 @@ fn advised(trouble: Trouble, message: &str, facts: &Facts, culprit: Option<&str>
 fn orphan(message: &str) -> Option<&str> {
     let (before, _) = message.split_once(" exists and is not referenced by a subscription")?;
     before.split_whitespace().next_back()
+}
+
+/// At the end of an upgrade, the version of before is for a moment one without a Subscription; what the resolver says of that stays until it looks again.
+fn is_leaving(facts: &Facts, version: &str) -> bool {
+    facts.csvs.as_ref().is_ok_and(|csvs| {
+        let found = csvs.iter().find(|csv| name(csv) == version);
+        found.is_none_or(|csv| {
+            matches!(text(csv, "/status/phase"), "Replacing" | "Deleting")
+                || !text(csv, "/metadata/deletionTimestamp").is_empty()
+        })
+    })
 }
 
 /// Catalogs but our own, which has a link of its own, that OLM calls unhealthy.

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::world::{BEFORE, JUST, condition, job, pod_with, step, subscription, waiting};
+use super::world::{BEFORE, JUST, condition, csv_in, job, pod_with, step, subscription, waiting};
 use super::{Mark, after, expect, mark, told};
 use crate::olm::status::{Facts, Kind, State};
 
@@ -37,7 +37,10 @@ fn unresolved(facts: &mut Facts, message: &str) {
     &["another Subscription of the namespace tools, gadgets-old", "none of the 2 here gets anything new", "kubectl -n tools delete subscriptions.operators.coreos.com gadgets-old"],
 )]
 #[case::in_whose_way_is_a_version_without_a_subscription(
-    |facts: &mut Facts| unresolved(facts, "constraints not satisfiable: clusterserviceversion gadgets.v1.0.0 exists and is not referenced by a subscription, subscription gadgets requires at least one of fair/olm/stable/gadgets.v1.1.0"),
+    |facts: &mut Facts| {
+        unresolved(facts, "constraints not satisfiable: clusterserviceversion gadgets.v1.0.0 exists and is not referenced by a subscription, subscription gadgets requires at least one of fair/olm/stable/gadgets.v1.1.0");
+        facts.csvs = Ok(vec![csv_in("gadgets.v1.0.0", "", "Succeeded", "", "")]);
+    },
     &["gadgets.v1.0.0 is installed and no Subscription has it", "kubectl -n tools delete clusterserviceversion gadgets.v1.0.0"],
 )]
 #[case::that_another_catalog_keeps_from_being_resolved(
@@ -290,6 +293,13 @@ fn a_plan_that_is_carried_out_tells_what_is_not_done() {
     },
     &["has failed", "InstallComponentFailed: error validating existing CRs", "OLM tries no plan again", "kubectl -n tools delete subscriptions.operators.coreos.com gadgets"],
 )]
+#[case::from_which_olm_goes_on(
+    |facts: &mut Facts| {
+        pending_plan(facts, "Failed");
+        facts.subscription["status"]["state"] = json!("UpgradeFailed");
+    },
+    &["publish a version that replaces or skips the one that failed"],
+)]
 #[case::that_is_gone(
     |facts: &mut Facts| {
         pending_plan(facts, "");
@@ -315,5 +325,36 @@ fn a_job_for_another_namespace_is_not_taken_for_ours() {
         job["metadata"]["creationTimestamp"] = json!(JUST);
         facts.jobs = Ok(vec![job]);
     });
+    assert_eq!(chain.state, State::Well, "{:#?}", chain.first);
+}
+
+/// Seen on a cluster just after an upgrade.
+#[rstest]
+#[case::gone("")]
+#[case::leaving("Replacing")]
+fn a_version_that_leaves_at_the_end_of_an_upgrade_is_not_what_is_wrong(#[case] phase: &str) {
+    let mut facts = super::well();
+    if !phase.is_empty() {
+        facts
+            .csvs
+            .as_mut()
+            .unwrap()
+            .push(csv_in("gadgets.v1.0.0", "", phase, "", ""));
+    }
+    let message = "constraints not satisfiable: clusterserviceversion gadgets.v1.0.0 exists and is not referenced by a subscription, subscription gadgets exists";
+    condition(
+        &mut facts.subscription,
+        "ResolutionFailed",
+        "ConstraintsNotSatisfiable",
+        message,
+    );
+    let chain = super::judge(&facts, super::now());
+    assert_eq!(chain.state, State::InProgress, "{}", told(&chain));
+}
+
+/// Seen on a cluster where somebody subscribed to another package before the plan was approved.
+#[test]
+fn a_plan_whose_versions_another_plan_has_brought_is_waited_for_no_more() {
+    let chain = after(|facts| facts.plan_mut()["status"]["phase"] = json!("RequiresApproval"));
     assert_eq!(chain.state, State::Well, "{:#?}", chain.first);
 }
