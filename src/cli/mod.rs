@@ -19,6 +19,7 @@ mod operands;
 mod progress;
 pub mod release;
 pub mod run;
+pub mod status;
 mod values;
 mod webhooks;
 
@@ -44,6 +45,8 @@ enum Command {
     Bundle(bundle::Args),
     /// Make, judge, show and serve file-based catalogs, and build and push their images.
     Catalog(catalog::Args),
+    /// Tell the chain from CatalogSource to Deployment of a package that OLM installs, and the first thing that is wrong.
+    Status(status::Args),
     /// Say what a code of a finding means.
     Explain(explain::Args),
     /// Make the next release of this repository.
@@ -71,6 +74,11 @@ pub fn main() -> ExitCode {
         Command::Generate(args) => generate::main(args),
         Command::Bundle(args) => bundle::main(args),
         Command::Catalog(args) => catalog::main(args),
+        // Well, wrong and still to come are three answers.
+        Command::Status(args) => match status::main(&args) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Explain(args) => explain::main(&args),
         Command::Release(args) => release::main(args),
     };

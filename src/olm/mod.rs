@@ -37,6 +37,7 @@ pub mod permissions;
 mod pointer;
 pub mod registry;
 pub mod registry_v1;
+pub mod status;
 mod tree;
 pub mod webhooks;
 pub mod yaml;

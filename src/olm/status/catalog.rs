@@ -1,0 +1,260 @@
+//! The CatalogSource, and what it has of the package.
+
+use serde_json::{Value, json};
+
+use super::command::{SUBSCRIPTION, list_packages, patch};
+use super::facts::{Facts, source};
+use super::field::{condition_is, list, name, namespace, number, path, said, text, time};
+use super::link::{Kind, Link, Trouble};
+use super::pods::{ailing, is_ready};
+use crate::olm::findings::listed;
+
+/// Judges the CatalogSource that the Subscription names.
+pub(super) fn catalog_source(facts: &Facts) -> Link {
+    let (namespace, name) = source(&facts.subscription);
+    let link = Link::new(Kind::CatalogSource, format!("{namespace}/{name}"));
+    match &facts.source {
+        Err(why) => link.unseen(why),
+        Ok(None) => link.state("absent").wrong(absent(facts)),
+        Ok(Some(source)) => judged(described(link, source, facts), source, facts),
+    }
+}
+
+fn described(link: Link, source: &Value, facts: &Facts) -> Link {
+    let connection = &source["status"]["connectionState"];
+    let priority = match number(source, "/spec/priority") {
+        0 => String::new(),
+        priority => priority.to_string(),
+    };
+    let pods = facts.source_pods.as_deref().unwrap_or_default();
+    let pods: Vec<&str> = pods.iter().map(name).collect();
+    let state = match text(connection, "/lastObservedState") {
+        "" => "not connected yet",
+        state => state,
+    };
+    link.state(state)
+        .since(time(connection, "/lastConnect"))
+        .detail("image", text(source, "/spec/image"))
+        .detail("address", text(source, "/spec/address"))
+        .detail("pod", pods.join(", "))
+        .time("lastPoll", time(source, "/status/latestImageRegistryPoll"))
+        .detail("priority", priority)
+}
+
+fn judged(link: Link, source: &Value, facts: &Facts) -> Link {
+    let path = path(source);
+    if !text(source, "/status/reason").is_empty() {
+        let trouble = Trouble::new(format!("OLM cannot use the CatalogSource {path}."))
+            .quoting("status", said(&source["status"]));
+        return link.wrong(trouble);
+    }
+    if is_out_of_sight(facts, source) {
+        return link.wrong(out_of_sight(facts, &path));
+    }
+    let pods = facts.source_pods.as_deref().unwrap_or_default();
+    let ailing = ailing(pods).filter(|_| !pods.iter().any(is_ready));
+    match (text(source, "/status/connectionState/lastObservedState"), ailing) {
+        (_, Some(ailing)) => {
+            let trouble = Trouble::new(format!("The catalog {path} is not served: {}.", ailing.summary()));
+            let trouble = if ailing.lacks_image() {
+                let image = text(source, "/spec/image");
+                trouble.advise(format!(
+                    "see that {image:?} exists and that nodes may pull it; spec.secrets of the CatalogSource names the secrets for it"
+                ))
+            } else {
+                trouble
+            };
+            link.wrong(ailing.explain(trouble))
+        }
+        ("READY", None) => link,
+        ("TRANSIENT_FAILURE" | "SHUTDOWN", None) => link.wrong(unreachable(source)),
+        _ => link.waits(Trouble::new(format!(
+            "OLM has not connected to the catalog {path} yet."
+        ))),
+    }
+}
+
+fn absent(facts: &Facts) -> Trouble {
+    let (namespace, name) = source(&facts.subscription);
+    let unhealthy = condition_is(&facts.subscription, "CatalogSourcesUnhealthy", "True");
+    Trouble::new(format!(
+        "There is no CatalogSource {name} in the namespace {namespace}, which the Subscription names."
+    ))
+    .quoting(
+        "condition CatalogSourcesUnhealthy",
+        unhealthy.map(said).unwrap_or_default(),
+    )
+    .command(
+        "see which there are, and name one of them in spec.source and spec.sourceNamespace of the Subscription, or create this one",
+        "kubectl get catalogsources -A",
+    )
+}
+
+/// OLM looks at catalogs of the Subscription's own namespace and of one more, which is for all. Which that is only its flags say, so it is told by those that
+/// the Subscription's status lists.
+fn is_out_of_sight(facts: &Facts, source: &Value) -> bool {
+    let looked_at = list(&facts.subscription, "/status/catalogHealth");
+    namespace(source) != facts.namespace()
+        && !looked_at.is_empty()
+        && !looked_at.iter().any(|health| {
+            text(health, "/catalogSourceRef/name") == name(source)
+                && text(health, "/catalogSourceRef/namespace") == namespace(source)
+        })
+}
+
+fn out_of_sight(facts: &Facts, path: &str) -> Trouble {
+    let looked_at = list(&facts.subscription, "/status/catalogHealth").iter();
+    let looked_at: Vec<String> = looked_at
+        .map(|health| {
+            format!(
+                "{}/{}",
+                text(health, "/catalogSourceRef/namespace"),
+                text(health, "/catalogSourceRef/name")
+            )
+        })
+        .collect();
+    let looked_at = listed(looked_at.iter().map(String::as_str));
+    Trouble::new(format!(
+        "OLM does not look at {path} for Subscriptions of the namespace {}.",
+        facts.namespace()
+    ))
+    .because(format!(
+        "A catalog is for the Subscriptions of its own namespace, unless it is in OLM's global one; here OLM looks at {looked_at}."
+    ))
+    .advise("put the CatalogSource into the Subscription's namespace, or into OLM's global one")
+}
+
+fn unreachable(source: &Value) -> Trouble {
+    let address = text(source, "/status/connectionState/address");
+    let trouble = Trouble::new(format!(
+        "OLM cannot reach the catalog {} at {address}.",
+        path(source)
+    ));
+    if !text(source, "/spec/address").is_empty() {
+        return trouble.advise(
+            "see that the server at spec.address runs, and that the network lets OLM's namespace reach it",
+        );
+    }
+    trouble.command(
+        "see what the catalog's pods log",
+        format!(
+            "kubectl -n {} logs -l olm.catalogSource={} --tail=40",
+            namespace(source),
+            name(source)
+        ),
+    )
+}
+
+/// Judges what the catalog has of the package.
+pub(super) fn package(facts: &Facts) -> Link {
+    let link = Link::new(Kind::PackageManifest, facts.package_name());
+    match &facts.package {
+        Err(why) => link.unseen(why),
+        Ok(None) => absent_package(link, facts),
+        Ok(Some(package)) => channel(link, package, facts),
+    }
+}
+
+fn absent_package(link: Link, facts: &Facts) -> Link {
+    let link = link.state("absent");
+    if !is_connected(facts) {
+        return link.not_yet();
+    }
+    let (namespace, name) = source(&facts.subscription);
+    link.wrong(
+        Trouble::new(format!(
+            "The catalog {namespace}/{name} has no package {:?}.",
+            facts.package_name()
+        ))
+        .command(
+            "see what it has, and name that in spec.name of the Subscription",
+            list_packages(namespace, name),
+        ),
+    )
+}
+
+fn is_connected(facts: &Facts) -> bool {
+    let source = facts.source.as_ref().ok().and_then(Option::as_ref);
+    source.is_some_and(|source| text(source, "/status/connectionState/lastObservedState") == "READY")
+}
+
+fn channel(link: Link, package: &Value, facts: &Facts) -> Link {
+    let default = text(package, "/status/defaultChannel");
+    let wanted = wanted_channel(package, facts);
+    let channels = list(package, "/status/channels");
+    let found = channel_of(package, facts);
+    let link = link
+        .detail("channel", wanted)
+        .detail("deprecated", text(package, "/status/deprecation/message"));
+    let Some(channel) = found else {
+        return link
+            .state("no such channel")
+            .wrong(no_channel(facts, channels, wanted, default));
+    };
+    let link = link
+        .state("there")
+        .detail("head", text(channel, "/currentCSV"))
+        .detail("channelDeprecated", text(channel, "/deprecation/message"));
+    let starting = text(&facts.subscription, "/spec/startingCSV");
+    let entries: Vec<&str> = list(channel, "/entries")
+        .iter()
+        .map(|entry| text(entry, "/name"))
+        .collect();
+    let is_missing = !starting.is_empty() && !entries.is_empty() && !entries.contains(&starting);
+    // Once something is installed, nobody asks any more where it began
+    if is_missing && facts.installed().is_empty() {
+        return link.wrong(no_starting_version(starting, wanted, &entries));
+    }
+    link
+}
+
+fn no_channel(facts: &Facts, channels: &[Value], wanted: &str, default: &str) -> Trouble {
+    let names = listed(channels.iter().map(|channel| text(channel, "/name")));
+    Trouble::new(format!(
+        "The package {} has no channel {wanted:?}; it has {names}, and {default} is the default.",
+        facts.package_name()
+    ))
+    .command(
+        "subscribe to a channel that is there",
+        patch(
+            facts.namespace(),
+            SUBSCRIPTION,
+            facts.subscription(),
+            json!({"channel": default}),
+        ),
+    )
+}
+
+fn no_starting_version(starting: &str, channel: &str, entries: &[&str]) -> Trouble {
+    let mut shown: Vec<&str> = entries.iter().take(5).copied().collect();
+    if shown.len() < entries.len() {
+        shown.push("...");
+    }
+    Trouble::new(format!("The channel {channel} has no version {starting:?}, which spec.startingCSV names."))
+        .because(format!("It has {}.", shown.join(", ")))
+        .advise("a Subscription goes by startingCSV only before anything is installed: delete it, and create it again with a version that is there, or without one")
+}
+
+/// The channel that the Subscription names, or the default one if it names none.
+fn wanted_channel<'a>(package: &'a Value, facts: &'a Facts) -> &'a str {
+    match text(&facts.subscription, "/spec/channel") {
+        "" => text(package, "/status/defaultChannel"),
+        channel => channel,
+    }
+}
+
+/// That channel, if the package has it.
+pub(super) fn channel_of<'a>(package: &'a Value, facts: &'a Facts) -> Option<&'a Value> {
+    let wanted = wanted_channel(package, facts);
+    let channels = list(package, "/status/channels");
+    channels.iter().find(|channel| text(channel, "/name") == wanted)
+}
+
+/// The install modes that the catalog tells of the channel's head, where the version itself is not there yet.
+pub(super) fn install_modes(facts: &Facts) -> &[Value] {
+    let package = facts.package.as_ref().ok().and_then(Option::as_ref);
+    let channel = package.and_then(|package| channel_of(package, facts));
+    channel
+        .map(|channel| list(channel, "/currentCSVDesc/installModes"))
+        .unwrap_or_default()
+}
