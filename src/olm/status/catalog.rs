@@ -67,11 +67,21 @@ fn judged(link: Link, source: &Value, facts: &Facts) -> Link {
             link.wrong(ailing.explain(trouble))
         }
         ("READY", None) => link,
+        _ if is_starting(source, facts) => link.waits(Trouble::new(format!(
+            "The catalog {path} is being started: no pod of it is ready yet."
+        ))),
         ("TRANSIENT_FAILURE" | "SHUTDOWN", None) => link.wrong(unreachable(source)),
         _ => link.waits(Trouble::new(format!(
             "OLM has not connected to the catalog {path} yet."
         ))),
     }
+}
+
+/// OLM tries to connect from the beginning, and says that it fails, before the pod that it has made serves.
+fn is_starting(source: &Value, facts: &Facts) -> bool {
+    let has_pods = text(source, "/spec/address").is_empty();
+    let pods = facts.source_pods.as_ref();
+    has_pods && pods.is_ok_and(|pods| !pods.iter().any(is_ready))
 }
 
 fn absent(facts: &Facts) -> Trouble {

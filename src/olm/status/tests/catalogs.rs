@@ -65,6 +65,27 @@ fn a_catalog_that_olm_connects_to_is_waited_for() {
     );
 }
 
+/// OLM says that it fails to connect for as long as that takes.
+#[test]
+fn a_catalog_whose_first_pod_starts_is_waited_for() {
+    expect(
+        |facts| {
+            not_connected(facts, "TRANSIENT_FAILURE");
+            let state = json!({"running": {}});
+            facts.source_pods = Ok(vec![pod_with(
+                "olm",
+                "fair-1",
+                "registry-server",
+                state,
+                json!({}),
+            )]);
+        },
+        Kind::CatalogSource,
+        State::InProgress,
+        &["olm/fair is being started"],
+    );
+}
+
 /// While a new pod of a catalog starts, the old one serves.
 #[test]
 fn a_pod_that_is_not_well_does_no_harm_beside_one_that_is() {

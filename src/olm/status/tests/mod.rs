@@ -116,7 +116,7 @@ fn a_package_is_as_its_worst_chain_and_wrong_without_any() {
     assert_eq!(Report::new("gadgets", Vec::new(), None).state, State::Wrong);
 }
 
-/// docs/PACKAGING.md tells this shape.
+/// docs/packaging.md tells this shape.
 #[test]
 fn programs_are_told_the_same_in_a_shape_that_stays() {
     let chain = after(|facts| {
