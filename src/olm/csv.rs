@@ -11,6 +11,14 @@ use super::permissions::Permissions;
 use super::webhooks::Webhooks;
 use super::{Error, images};
 
+/// In which namespaces an operator can work, as OLM has it.
+pub(super) const INSTALL_MODES: [&str; 4] = [
+    "OwnNamespace",
+    "SingleNamespace",
+    "MultiNamespace",
+    "AllNamespaces",
+];
+
 /// What the manifests cannot say.
 #[derive(Debug, Clone)]
 pub struct Options {

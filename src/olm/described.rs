@@ -4,22 +4,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
+use super::csv::INSTALL_MODES;
+use super::icon::Icon;
 use super::manifests::{Manifest, is_kind, list, text};
 use super::{Error, Manifests};
 
 const GROUP: &str = "operators.coreos.com";
 const KIND: &str = "ClusterServiceVersion";
-/// In which namespaces an operator can work, as OLM has it.
-const INSTALL_MODES: [&str; 4] = [
-    "OwnNamespace",
-    "SingleNamespace",
-    "MultiNamespace",
-    "AllNamespaces",
-];
 
 /// What is said. What is not, the base says, or nobody.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +23,8 @@ pub struct Described {
     pub description: Option<String>,
     /// One line.
     pub summary: Option<String>,
-    /// An image, and its media type.
-    pub icon: Option<(Vec<u8>, String)>,
+    /// What consoles show of it.
+    pub icon: Option<Icon>,
     /// Who provides it, with a URL.
     pub provider: Option<Party>,
     /// Who maintains it, with an address.
@@ -123,11 +116,7 @@ impl Described {
             |field: &str, value: Option<Value>| value.map(|value| spec.insert(field.to_owned(), value));
         say("displayName", self.display_name.as_ref().map(|name| json!(name)));
         say("description", self.description.as_ref().map(|text| json!(text)));
-        let icon = self
-            .icon
-            .as_ref()
-            .map(|(data, mediatype)| json!([{"base64data": STANDARD.encode(data), "mediatype": mediatype}]));
-        say("icon", icon);
+        say("icon", self.icon.as_ref().map(|icon| json!([icon.json()])));
         say(
             "provider",
             self.provider.as_ref().map(|provider| provider.json("url")),
@@ -184,6 +173,8 @@ fn images(manifests: &Manifests) -> BTreeSet<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use rstest::rstest;
 
     use super::*;
@@ -211,7 +202,7 @@ mod tests {
                 "John".parse().unwrap(),
             ],
             provider: Some("Acme <https://example.org>".parse().unwrap()),
-            icon: Some((b"<svg/>".to_vec(), "image/svg+xml".to_owned())),
+            icon: Icon::of_file(Path::new("icon.svg"), b"<svg/>".to_vec()),
             ..Described::default()
         };
         let manifests = described

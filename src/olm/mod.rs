@@ -27,6 +27,7 @@ pub mod descriptors;
 mod error;
 pub mod fbc;
 pub mod findings;
+pub mod icon;
 pub mod images;
 mod json;
 pub mod manifests;

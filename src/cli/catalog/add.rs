@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::bundle::context_of;
-use super::super::{Failure, Outcome, files};
+use super::super::{Failure, Outcome};
 use super::edit;
+use super::folder::Folder;
 use super::sources::{self, Reader, Reading, Source};
 use crate::olm::Error;
 use crate::olm::catalog::{Catalog, Edges, Rendered, SkipRange, deprecations};
@@ -22,15 +22,8 @@ pub(super) struct Generate {
     /// image, PACKAGE-bundle:vVERSION.
     #[arg(long)]
     bundle_image: Option<String>,
-    /// The catalog's folder, which is read and written. catalog.Dockerfile is written beside it; the folder that holds both is the
-    /// build context.
-    #[arg(
-        long,
-        visible_alias = "catalog",
-        value_name = "DIR",
-        default_value = "catalog"
-    )]
-    output: PathBuf,
+    #[command(flatten)]
+    folder: Folder,
     /// The channels to add it to. Default: those that the bundle names.
     #[arg(long, visible_alias = "channel", value_delimiter = ',')]
     channels: Vec<String>,
@@ -71,7 +64,7 @@ pub(super) fn generate(args: Generate) -> Outcome {
     }
     let default_channel = args.default_channel.clone();
     let default_channel = default_channel.unwrap_or_else(|| rendered.default_channel.clone());
-    let mut catalog = edit::read_or_begin(&args.output, rendered.package())?;
+    let mut catalog = args.folder.read_or_begin(rendered.package())?;
     let name = rendered.name().to_owned();
     catalog.add(rendered, &channels, &default_channel)?;
     let edges = args.edges(&catalog)?;
@@ -82,7 +75,7 @@ pub(super) fn generate(args: Generate) -> Outcome {
     }
     catalog.connect(&name, &channels, &edges);
     if let Some(file) = &args.deprecations {
-        deprecate(&mut catalog, file, &args.output)?;
+        deprecate(&mut catalog, file, &args.folder.path)?;
     }
     catalog.check()?;
     for dropped in catalog.dropped_versions(&name) {
@@ -91,13 +84,8 @@ pub(super) fn generate(args: Generate) -> Outcome {
     for stranded in catalog.stranded(&name) {
         eprintln!("note: {stranded}");
     }
-    let (context, folder) = context_of(&args.output);
-    files::finish(
-        &catalog.tree(&folder)?,
-        &context,
-        args.check,
-        "roadstead catalog generate",
-    )
+    let command = "roadstead catalog generate";
+    args.folder.write(&catalog, args.check, command)
 }
 
 impl Generate {

@@ -1,11 +1,11 @@
 //! `roadstead catalog remove` and `deprecate`: what becomes of a release that should not have been, or is to be left.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::super::bundle::context_of;
-use super::super::{Failure, Outcome, files};
+use super::super::{Failure, Outcome};
+use super::folder::Folder;
+use crate::olm::catalog::Catalog;
 use crate::olm::catalog::deprecations::Deprecation;
-use crate::olm::catalog::{Catalog, sources};
 
 /// Which package of which catalog.
 #[derive(Debug, clap::Args)]
@@ -13,14 +13,8 @@ pub struct Which {
     /// The package. Needed where the catalog has several.
     #[arg(short, long)]
     package: Option<String>,
-    /// The catalog's folder, which is read and written: PACKAGE/catalog.yaml in it.
-    #[arg(
-        long,
-        visible_alias = "catalog",
-        value_name = "DIR",
-        default_value = "catalog"
-    )]
-    output: PathBuf,
+    #[command(flatten)]
+    folder: Folder,
     /// Write nothing; fail and name the files that differ.
     #[arg(long)]
     check: bool,
@@ -102,38 +96,22 @@ pub(super) fn name_of(catalog: &Catalog, bundle: &str) -> Result<String, Failure
     Ok(meant.map_or_else(|| bundle.to_owned(), |(_, found)| found.name.clone()))
 }
 
-/// A package of a catalog's folder, or an empty one if the catalog does not have it. One that lies in another file would be there twice.
-pub(super) fn read_or_begin(folder: &Path, package: &str) -> Result<Catalog, Failure> {
-    let own = folder.join(Catalog::file(package));
-    if !own.exists()
-        && let Some(file) = sources::file_with(folder, package)
-    {
-        let (file, folder) = (file.display(), folder.display());
-        return Err(format!(
-            "package {package} is in {file}, and bundles are added to {} alone; `roadstead catalog migrate {folder} --output DIR` writes the catalog so",
-            own.display()
-        )
-        .into());
-    }
-    Ok(Catalog::read(folder, package)?)
-}
-
 impl Which {
     fn read(&self) -> Result<Catalog, Failure> {
+        let folder = &self.folder.path;
         let package = match &self.package {
             Some(package) => package.clone(),
-            None => only_package(&self.output)?,
+            None => only_package(folder)?,
         };
-        let file = self.output.join(Catalog::file(&package));
+        let file = folder.join(Catalog::file(&package));
         if !file.is_file() {
             return Err(format!("--package is {package}: there is no {}", file.display()).into());
         }
-        Ok(Catalog::read(&self.output, &package)?)
+        Ok(Catalog::read(folder, &package)?)
     }
 
     fn write(&self, catalog: &Catalog, command: &str) -> Outcome {
-        let (context, folder) = context_of(&self.output);
-        files::finish(&catalog.tree(&folder)?, &context, self.check, command)
+        self.folder.write(catalog, self.check, command)
     }
 }
 

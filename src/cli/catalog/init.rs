@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::bundle::context_of;
 use super::super::{Outcome, files, icon};
-use super::edit;
+use super::folder::Folder;
 use crate::olm::catalog::{About, Catalog};
 
 #[derive(Debug, clap::Args)]
@@ -20,20 +19,14 @@ pub(super) struct Init {
     /// An image: .svg, .png, .jpg or .gif. Default: the icon of its highest version, where nothing is said of the description either.
     #[arg(short, long, value_name = "FILE")]
     icon: Option<PathBuf>,
-    /// The catalog's folder: PACKAGE/catalog.yaml is written in it, and catalog.Dockerfile beside it.
-    #[arg(
-        long,
-        visible_alias = "catalog",
-        value_name = "DIR",
-        default_value = "catalog"
-    )]
-    output: PathBuf,
+    #[command(flatten)]
+    folder: Folder,
 }
 
 pub(super) fn init(args: Init) -> Outcome {
     let package = &args.package;
-    if edit::read_or_begin(&args.output, package)? != Catalog::empty(package) {
-        let file = args.output.join(Catalog::file(package));
+    if args.folder.read_or_begin(package)? != Catalog::empty(package) {
+        let file = args.folder.path.join(Catalog::file(package));
         return Err(format!("{} is there already", file.display()).into());
     }
     let about = About {
@@ -49,7 +42,6 @@ pub(super) fn init(args: Init) -> Outcome {
             .map(|file| icon::read("--icon", file))
             .transpose()?,
     };
-    let (context, folder) = context_of(&args.output);
-    let tree = Catalog::begin(package, about)?.tree(&folder)?;
-    files::finish(&tree, &context, false, "roadstead catalog init")
+    let begun = Catalog::begin(package, about)?;
+    args.folder.write(&begun, false, "roadstead catalog init")
 }

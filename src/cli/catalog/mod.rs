@@ -5,6 +5,7 @@ use clap::Subcommand;
 mod add;
 mod build;
 mod edit;
+mod folder;
 mod init;
 mod migrate;
 pub(super) mod probe;

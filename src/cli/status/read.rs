@@ -13,6 +13,7 @@ use super::reader::{
     PACKAGE_MANIFEST, POD, Reader, Refusal, SUBSCRIPTION,
 };
 use crate::cli::Failure;
+use crate::olm::manifests::text;
 use crate::olm::status::{
     Deployed, Facts, Read, Report, UNPACKS, deployments, judge, nobody, plan, selector, serving, source,
 };
@@ -32,7 +33,7 @@ pub(super) async fn report(
     let all = subscriptions(reader, namespace).await?;
     let ours: Vec<&Value> = all
         .iter()
-        .filter(|subscription| field(subscription, "/spec/name") == package)
+        .filter(|subscription| text(subscription, "/spec/name") == package)
         .collect();
     if ours.is_empty() {
         let offered = offered(reader, package, namespace).await;
@@ -47,13 +48,6 @@ pub(super) async fn report(
         .buffered(AT_ONCE);
     let chains = facts.map(|facts| judge(&facts, now)).collect().await;
     Ok(Report::new(package, chains, None))
-}
-
-fn field<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
 
 async fn subscriptions(reader: &Reader, namespace: Option<&str>) -> Result<Vec<Value>, Failure> {
@@ -73,7 +67,7 @@ async fn offered(reader: &Reader, package: &str, namespace: Option<&str>) -> Vec
     let manifests = manifests.unwrap_or_default();
     let offered = manifests.iter().map(|manifest| {
         let [namespace, name] = ["/status/catalogSourceNamespace", "/status/catalogSource"]
-            .map(|pointer| field(manifest, pointer));
+            .map(|pointer| text(manifest, pointer));
         format!("{namespace}/{name}")
     });
     // One of a global catalog is in every namespace
@@ -89,12 +83,12 @@ async fn manifests(
 ) -> Read<Vec<Value>> {
     let selected = selected.fields(&format!("metadata.name={package}"));
     let mut manifests = told(reader.list(&PACKAGE_MANIFEST, namespace, selected).await)?;
-    manifests.retain(|manifest| field(manifest, "/metadata/name") == package);
+    manifests.retain(|manifest| text(manifest, "/metadata/name") == package);
     Ok(manifests)
 }
 
 async fn facts(reader: &Reader, subscription: &Value, all: &[Value]) -> Facts {
-    let namespace = field(subscription, "/metadata/namespace");
+    let namespace = text(subscription, "/metadata/namespace");
     let (source_namespace, source_name) = source(subscription);
     let all_of = ListParams::default;
     let labelled = |labels: &str| all_of().labels(labels);
@@ -142,7 +136,7 @@ async fn facts(reader: &Reader, subscription: &Value, all: &[Value]) -> Facts {
 
 /// All others of the namespace, and those to the same package elsewhere.
 fn others(subscription: &Value, all: &[Value]) -> (Vec<Value>, Vec<Value>) {
-    let is_alike = |other: &Value, pointer: &str| field(other, pointer) == field(subscription, pointer);
+    let is_alike = |other: &Value, pointer: &str| text(other, pointer) == text(subscription, pointer);
     let others = all.iter().filter(|other| *other != subscription).cloned();
     let (neighbours, mut elsewhere): (Vec<Value>, Vec<Value>) =
         others.partition(|other| is_alike(other, "/metadata/namespace"));
@@ -164,8 +158,8 @@ async fn get(reader: &Reader, kind: &Kind, namespace: &str, name: &str) -> Read<
 
 /// The manifest of the catalog that the Subscription names; others may have a package of this name, too.
 async fn package(reader: &Reader, subscription: &Value) -> Read<Option<Value>> {
-    let namespace = field(subscription, "/metadata/namespace");
-    let name = field(subscription, "/spec/name");
+    let namespace = text(subscription, "/metadata/namespace");
+    let name = text(subscription, "/spec/name");
     let (source_namespace, source_name) = source(subscription);
     let labels = format!("catalog={source_name},catalog-namespace={source_namespace}");
     let found = manifests(

@@ -1,11 +1,10 @@
 //! What is said of a package as a whole.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::{Catalog, Package};
 use crate::olm::Error;
+use crate::olm::icon::Icon;
 use crate::olm::manifests::text;
 use crate::olm::names::is_dns_subdomain;
 
@@ -16,8 +15,8 @@ pub struct About {
     pub default_channel: String,
     /// In Markdown.
     pub description: Option<String>,
-    /// An image, and its media type.
-    pub icon: Option<(Vec<u8>, String)>,
+    /// What consoles show of it.
+    pub icon: Option<Icon>,
 }
 
 impl Catalog {
@@ -32,9 +31,8 @@ impl Catalog {
             });
         }
         let mut rest = Map::new();
-        if let Some((data, mediatype)) = about.icon {
-            let icon = json!({"base64data": STANDARD.encode(data), "mediatype": mediatype});
-            rest.insert("icon".to_owned(), icon);
+        if let Some(icon) = about.icon {
+            rest.insert("icon".to_owned(), icon.json());
         }
         if let Some(description) = about.description {
             rest.insert("description".to_owned(), json!(description));

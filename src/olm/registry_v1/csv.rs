@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::metadata::package;
 use super::read::{Bundle, Object};
+use crate::olm::csv::INSTALL_MODES;
 use crate::olm::fbc::image::Reference;
 use crate::olm::fbc::range::Range;
 use crate::olm::findings::{Code, Finding, bundle as codes, catalog};
@@ -23,13 +24,6 @@ const ANNOTATIONS: [&str; 5] = [
     "olm.targetNamespaces",
     "olm.providedAPIs",
     "olm.skipRange",
-];
-
-const INSTALL_MODES: [&str; 4] = [
-    "OwnNamespace",
-    "SingleNamespace",
-    "MultiNamespace",
-    "AllNamespaces",
 ];
 
 /// The only one of the bundle.

@@ -4,20 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::GRACE;
-
-/// The text at a JSON pointer; empty when there is none.
-pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The list at a JSON pointer; empty when there is none.
-pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-}
+pub(super) use crate::olm::manifests::{list, name, text};
 
 /// The texts of the list at a JSON pointer.
 pub(super) fn texts<'a>(value: &'a Value, pointer: &str) -> Vec<&'a str> {
@@ -37,10 +24,6 @@ pub(super) fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
 /// Whether what the time at a JSON pointer tells of happened so lately that OLM may not have come to it.
 pub(super) fn is_new(value: &Value, pointer: &str, now: Timestamp) -> bool {
     time(value, pointer).is_some_and(|then| now.duration_since(then) < GRACE)
-}
-
-pub(super) fn name(object: &Value) -> &str {
-    text(object, "/metadata/name")
 }
 
 pub(super) fn namespace(object: &Value) -> &str {

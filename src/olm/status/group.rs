@@ -7,6 +7,7 @@ use super::catalog::install_modes;
 use super::facts::Facts;
 use super::field::{is_new, list, name, said, text, texts};
 use super::link::{Kind, Link, Trouble};
+use crate::olm::csv::INSTALL_MODES;
 use crate::olm::findings::listed;
 
 /// Judges the OperatorGroups of the Subscription's namespace.
@@ -102,13 +103,7 @@ fn unsupported(facts: &Facts, selected: &[&str]) -> Option<Trouble> {
         _ => &["MultiNamespace"],
     };
     let lacking = needed.iter().find(|mode| !supports(mode))?;
-    let all = [
-        "OwnNamespace",
-        "SingleNamespace",
-        "MultiNamespace",
-        "AllNamespaces",
-    ];
-    let offered = listed(all.into_iter().filter(|mode| supports(mode)));
+    let offered = listed(INSTALL_MODES.into_iter().filter(|mode| supports(mode)));
     let trouble = Trouble::new(format!(
         "The OperatorGroup needs the install mode {lacking}, which {version} does not support; it supports {offered}."
     ));

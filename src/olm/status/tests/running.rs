@@ -63,17 +63,7 @@ fn requirements_that_are_looked_at_are_waited_for() {
 #[test]
 fn an_upgrade_that_the_operator_holds_back_says_why_and_how_it_is_forced() {
     expect(
-        |facts| {
-            let held = csv_in(
-                "gadgets.v1.1.0",
-                "gadgets.v1.0.0",
-                "Pending",
-                "OperatorConditionNotUpgradeable",
-                "operator is not upgradeable: slot 7 is on its way",
-            );
-            facts.upgrade("Replacing", held);
-            facts.conditions = Ok(vec![operator_condition("gadgets.v1.0.0", "False")]);
-        },
+        Facts::upgrade_is_held_back,
         Kind::OperatorCondition,
         State::InProgress,
         &[
@@ -120,16 +110,7 @@ fn an_operator_that_would_hold_back_an_upgrade_is_well_while_there_is_none() {
 #[test]
 fn somebody_may_override_what_the_operator_says() {
     let chain = after(|facts| {
-        facts.upgrade(
-            "Replacing",
-            csv_in(
-                "gadgets.v1.1.0",
-                "gadgets.v1.0.0",
-                "Installing",
-                "InstallWaiting",
-                "",
-            ),
-        );
+        facts.upgrade_installs();
         let mut condition = operator_condition("gadgets.v1.0.0", "False");
         condition["spec"]["overrides"] =
             json!([{"type": "Upgradeable", "status": "True", "reason": "Forced", "message": "by hand"}]);
@@ -140,18 +121,7 @@ fn somebody_may_override_what_the_operator_says() {
 
 #[test]
 fn the_versions_of_an_upgrade_are_told_from_the_old_one_to_the_new_one() {
-    let chain = after(|facts| {
-        facts.upgrade(
-            "Replacing",
-            csv_in(
-                "gadgets.v1.1.0",
-                "gadgets.v1.0.0",
-                "Installing",
-                "InstallWaiting",
-                "",
-            ),
-        )
-    });
+    let chain = after(Facts::upgrade_installs);
     let versions: Vec<&str> = chain
         .links
         .iter()

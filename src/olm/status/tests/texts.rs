@@ -3,7 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::world::{condition, csv_in, now, operator_condition, pod_with, subscription, terminated, waiting};
+use super::super::Facts;
+use super::world::{condition, csv_in, now, pod_with, subscription, terminated, waiting};
 use super::{after, told};
 use crate::olm::status::{Chain, Report, nobody, text};
 
@@ -62,17 +63,7 @@ fn a_neighbour_that_blocks_a_namespace_is_told() {
 
 #[test]
 fn an_upgrade_that_is_held_back_and_one_that_is_not_there_are_told_one_after_the_other() {
-    let held = after(|facts| {
-        let new = csv_in(
-            "gadgets.v1.1.0",
-            "gadgets.v1.0.0",
-            "Pending",
-            "OperatorConditionNotUpgradeable",
-            "operator is not upgradeable: slot 7 is on its way",
-        );
-        facts.upgrade("Replacing", new);
-        facts.conditions = Ok(vec![operator_condition("gadgets.v1.0.0", "False")]);
-    });
+    let held = after(Facts::upgrade_is_held_back);
     let absent = after(|facts| facts.source = Ok(None));
     assert_snapshot!(written(vec![held, absent]));
 }

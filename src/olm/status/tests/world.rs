@@ -251,6 +251,27 @@ impl Facts {
         self.deployment_mut()["status"]["readyReplicas"] = json!(0);
     }
 
+    /// OLM installs version 1.1.0.
+    pub(super) fn upgrade_installs(&mut self) {
+        let new = csv_in(
+            "gadgets.v1.1.0",
+            "gadgets.v1.0.0",
+            "Installing",
+            "InstallWaiting",
+            "",
+        );
+        self.upgrade("Replacing", new);
+    }
+
+    /// Version 1.0.0 does not let 1.1.0 take its place.
+    pub(super) fn upgrade_is_held_back(&mut self) {
+        let why = "operator is not upgradeable: slot 7 is on its way";
+        let reason = "OperatorConditionNotUpgradeable";
+        let new = csv_in("gadgets.v1.1.0", "gadgets.v1.0.0", "Pending", reason, why);
+        self.upgrade("Replacing", new);
+        self.conditions = Ok(vec![operator_condition("gadgets.v1.0.0", "False")]);
+    }
+
     /// Version 1.1.0 is about to take the place of 1.0.0, which is the one that runs.
     pub(super) fn upgrade(&mut self, old: &str, new: Value) {
         let old = csv_in("gadgets.v1.0.0", "", old, "", "");
