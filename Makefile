@@ -38,9 +38,10 @@ endif
 ROADSTEAD := cargo run --quiet --
 # Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, or PostgreSQL), the upstream tools, the local cluster (e2e), or nothing
 KCM_FILES   := tests/people_apiserver.rs tests/database_volumes_apiserver.rs
-API_FILES   := $(filter-out $(KCM_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs tests/ledger.rs $(wildcard tests/postgres_*.rs)
+INSTANCE_FILES := $(wildcard tests/instance_*_apiserver.rs)
+API_FILES   := $(filter-out $(KCM_FILES) $(INSTANCE_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs tests/ledger.rs $(wildcard tests/postgres_*.rs)
 JUDGE_FILES := $(wildcard tests/*_judge.rs) tests/bundle_images.rs tests/catalog_images.rs
-PURE_FILES  := $(filter-out $(KCM_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
+PURE_FILES  := $(filter-out $(KCM_FILES) $(INSTANCE_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
 comma       := ,
 flags        = $(patsubst tests/%.rs,--test %,$(1))
 
@@ -75,9 +76,11 @@ test: ## Every promise once: pure, on a real API server, end to end on the local
 	@hack/stage "real controllers" cargo test --quiet $(call flags,$(KCM_FILES))
 	@hack/stage "the local cluster itself" hack/cluster/test/run
 	@hack/stage "end to end"   hack/e2e
-# They wait most of their time, so more of them run at once than there are cores
+# They wait most of their time, so more of them run at once than there are cores; but not those of a database's instances, each with up to three
+# PostgreSQLs and writers, which ask that pauses are short
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES)) -- --test-threads 4
+	@hack/stage "a database's instances" cargo test --quiet $(call flags,$(INSTANCE_FILES)) -- --test-threads 2
 soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm|database RUNS=5 SECONDS=600 ROUNDS=20 FAULTS=100 BACKGROUND=true
 	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" ROUNDS="$(ROUNDS)" FAULTS="$(FAULTS)" BACKGROUND="$(BACKGROUND)" hack/soak
 bench-catalog: ## Judge and serve a large catalog, beside opm in one run; prints the table
