@@ -43,7 +43,7 @@ const NAME: &str = "storagemigration";
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Updates are to be held back before the first object is moved, but it is no harm if they are not.
 const HELD: Duration = Duration::from_secs(5);
-/// What was refused for single objects may be let through after this time. Each attempt asks for all of them.
+/// Objects that were refused may be let through after this time. Each attempt asks for all of them.
 const LEFT: Duration = Duration::from_secs(5 * 60);
 
 /// How objects are moved.
@@ -230,6 +230,11 @@ impl Error {
     }
 }
 
+/// Whether the object itself was refused. Anything else passes: a webhook whose pods start again, a version that is not served yet, an API server that is busy.
+fn is_judged(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 413 | 422))
+}
+
 impl ReconcileError for Error {
     fn category(&self) -> &'static str {
         match self {
@@ -244,7 +249,8 @@ impl ReconcileError for Error {
             Self::Changed(_) => Retry::Again,
             Self::Request { source, .. } if is_conflict(source) => Retry::Again,
             Self::Request { .. } => Retry::BackOff,
-            Self::Left { .. } => Retry::After(LEFT),
+            Self::Left { source, .. } if is_judged(source) => Retry::After(LEFT),
+            Self::Left { .. } => Retry::BackOff,
         }
     }
 }

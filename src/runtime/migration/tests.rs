@@ -277,12 +277,22 @@ async fn every_object_is_written_back_as_it_was_read_and_then_the_other_versions
     assert_eq!(played.written(), ["a", "b", STRUCK]);
 }
 
+/// What is wrong with the object itself stays so for long; a webhook does not answer while its pods start again, and that passes in seconds.
+#[rstest]
+#[case::refused_by_a_webhook(403, Retry::After(LEFT))]
+#[case::invalid(422, Retry::After(LEFT))]
+#[case::no_webhook_answers(500, Retry::BackOff)]
+#[case::not_served_yet(404, Retry::BackOff)]
+#[case::too_many_requests(429, Retry::BackOff)]
 #[tokio::test]
-async fn one_object_that_cannot_be_moved_keeps_the_versions_there_and_no_other_object_back() {
-    let played = Played::refusing("a", 500);
+async fn one_object_that_cannot_be_moved_keeps_the_versions_there_and_no_other_object_back(
+    #[case] code: u16,
+    #[case] again: Retry,
+) {
+    let played = Played::refusing("a", code);
     let error = played.migrate().await.unwrap_err();
     assert_eq!(played.written(), ["a", "b"]);
-    assert_eq!(error.retry(), Retry::After(LEFT));
+    assert_eq!(error.retry(), again);
     assert!(
         error
             .to_string()
