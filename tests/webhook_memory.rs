@@ -1,18 +1,14 @@
 //! How much memory a conversion takes, by an allocator that counts. A binary of its own, with one test in it, for the count is of the whole process.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
-#![allow(
-    unsafe_code,
-    reason = "an allocator is unsafe by its nature; this one hands on to the system's"
-)]
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "support/reviews.rs"]
 mod reviews;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use axum::body::Body;
+use counting::Growth;
 use http::Request;
 use http_body_util::BodyExt;
 use reviews::{admission, conversion, proxy, router};
@@ -22,37 +18,12 @@ use roadstead::webhook::Limits;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: everything is the system's allocator; only sizes are noted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(used, Ordering::Relaxed);
-        // SAFETY: the caller keeps to what the system's allocator asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps to what the system's allocator asks for.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// What the heap grows by at most while a review is answered, besides the body as it is sent.
 async fn growth(path: &str, body: Vec<u8>) -> (usize, usize) {
     let router = router(Limits::default());
     let request = Request::post(path).header("Content-Type", "application/json");
     let request = request.body(Body::from(body)).unwrap();
-    let before = USED.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let growth = Growth::since_now();
     let mut answer = router.oneshot(request).await.unwrap().into_body();
     let (mut length, mut last) = (0, axum::body::Bytes::new());
     while let Some(frame) = answer.frame().await {
@@ -64,7 +35,7 @@ async fn growth(path: &str, body: Vec<u8>) -> (usize, usize) {
         br#""allowed":true}}"#,
     ];
     assert!(is_done.iter().any(|end| last.ends_with(end)));
-    (PEAK.load(Ordering::Relaxed) - before, length)
+    (growth.most(), length)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
