@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 pub mod bundle;
 pub mod catalog;
+mod cluster;
 pub mod explain;
 mod files;
 mod findings;
@@ -20,6 +21,7 @@ mod progress;
 pub mod release;
 pub mod run;
 pub mod status;
+mod stop;
 mod values;
 mod webhooks;
 
@@ -41,7 +43,7 @@ enum Command {
     Instance(Box<instance::Args>),
     /// Write crds/ and config/ from the types in this crate.
     Generate(generate::Args),
-    /// Make and judge OLM bundles, and build, push, pull and unpack their images.
+    /// Make and judge OLM bundles, build, push, pull and unpack their images, and try them on a cluster.
     Bundle(bundle::Args),
     /// Make, judge, show and serve file-based catalogs, and build and push their images.
     Catalog(catalog::Args),

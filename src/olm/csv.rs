@@ -19,6 +19,18 @@ pub(super) const INSTALL_MODES: [&str; 4] = [
     "AllNamespaces",
 ];
 
+/// The install modes that an operator has to support where an OperatorGroup selects these namespaces, by the rule of OLM (`InstallModeSet.Supports`). The empty
+/// name stands for all of them.
+pub(super) fn needed_modes(own: &str, selected: &[&str]) -> &'static [&'static str] {
+    match selected {
+        [] | [""] => &["AllNamespaces"],
+        [only] if *only == own => &["OwnNamespace"],
+        [_] => &["SingleNamespace"],
+        several if several.contains(&own) => &["MultiNamespace", "OwnNamespace"],
+        _ => &["MultiNamespace"],
+    }
+}
+
 /// What the manifests cannot say.
 #[derive(Debug, Clone)]
 pub struct Options {

@@ -40,6 +40,7 @@ pub mod registry;
 pub mod registry_v1;
 pub mod status;
 mod tree;
+pub mod trial;
 pub mod webhooks;
 pub mod yaml;
 

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cli::progress::Progress;
+use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::findings::{Count, Finding, Format, counted, write};
 use crate::olm::oci::credentials::Files;
 use crate::olm::oci::registry::{Limits, Options, Registry};
 use crate::olm::oci::{Content, Created, Error, Name, Platform, Scratch, bundle, layout};
 use crate::olm::registry_v1::validate;
-use crate::runtime::signals;
 
+/// What is not done with what is not valid.
+pub(in crate::cli) const NO_IMAGE: &str = "no image is made of it";
 /// Authorities are no longer, in bytes.
 const LARGEST_CA: u64 = 4 << 20;
 
@@ -163,7 +165,8 @@ impl Access {
 
 /// The image of a bundle's folder, if the bundle is valid.
 pub(super) fn of_bundle(folder: &Path, building: &Building) -> Result<Content, Failure> {
-    refuse_errors(folder, &validate(folder, &[])?)?;
+    let subject = folder.display().to_string();
+    refuse_errors(&subject, &validate(folder, &[])?, NO_IMAGE)?;
     Ok(bundle::image(
         folder,
         &building.platforms(),
@@ -171,16 +174,15 @@ pub(super) fn of_bundle(folder: &Path, building: &Building) -> Result<Content, F
     )?)
 }
 
-/// Of what has errors no image is made. All that is wrong is told on standard error.
-pub(in crate::cli) fn refuse_errors(folder: &Path, found: &[Finding]) -> Outcome {
+/// What has errors goes no further, and `so` says what is not done. All that is wrong is told on standard error.
+pub(in crate::cli) fn refuse_errors(subject: &str, found: &[Finding], so: &str) -> Outcome {
     let Count { errors, .. } = Count::of(found);
     if errors == 0 {
         return Ok(());
     }
-    let subject = folder.display().to_string();
-    write(&mut io::stderr().lock(), Format::Text, &subject, found)?;
+    write(&mut io::stderr().lock(), Format::Text, subject, found)?;
     let errors = counted(errors, "error");
-    Err(format!("{subject} is not valid, so no image is made of it: {errors}").into())
+    Err(format!("{subject} is not valid, so {so}: {errors}").into())
 }
 
 /// Pushes the image that a layout is, or one that is built of a folder. Of one that is there already nothing is built, so no flag may be `given` that says how.
@@ -238,19 +240,5 @@ pub(in crate::cli) fn pull_into(
     until_stopped(async {
         let mut registry = access.registry(name, largest, Progress::shared()).await?;
         Ok(registry.pull(platform, folder).await?)
-    })
-}
-
-/// Does something over the network, until it is done or somebody wants it to end: then what was begun is taken away, as after a failure.
-fn until_stopped<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let stop = signals::shutdown()?;
-        tokio::select! {
-            done = work => done,
-            () = stop => Err("it was told to stop".into()),
-        }
     })
 }

@@ -1,4 +1,4 @@
-//! `roadstead bundle`: Make and judge OLM bundles, of any operator, and build, push, pull and unpack their images.
+//! `roadstead bundle`: Make and judge OLM bundles, of any operator, build, push, pull and unpack their images, and try them on a cluster.
 
 use clap::Subcommand;
 
@@ -8,13 +8,14 @@ mod generate;
 pub(in crate::cli) mod images;
 mod pull;
 mod push;
+mod trial;
 mod unpack;
 mod validate;
 
 use super::Outcome;
 pub(super) use generate::context_of;
 
-/// Make and judge OLM bundles, and build, push, pull and unpack their images.
+/// Make and judge OLM bundles, build, push, pull and unpack their images, and try them on a cluster.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -36,12 +37,18 @@ enum Command {
     Pull(pull::Args),
     /// Write the manifests and the metadata that a bundle's image holds into a folder.
     Unpack(unpack::Args),
+    /// Install a bundle under development on a cluster with OLM, by a catalog of its own, and wait until it runs. Changes nothing that is there already.
+    Run(Box<trial::Run>),
+    /// Upgrade what `run` has installed to another bundle, as OLM does it, and wait until that runs. Refused where OLM would not.
+    Upgrade(Box<trial::Upgrade>),
+    /// Remove what `run` has installed, and what it has made for it. Definitions and objects stay, unless --definitions says otherwise.
+    Cleanup(trial::Cleanup),
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What is wrong with the manifests, the bundle, the image or the options, what a registry refuses, or a file that cannot be read or written.
+/// What is wrong with the manifests, the bundle, the image or the options, what a registry or a cluster refuses, or a file that cannot be read or written.
 pub fn main(args: Args) -> Outcome {
     match args.command {
         Command::Generate(args) => generate::main(*args),
@@ -50,5 +57,8 @@ pub fn main(args: Args) -> Outcome {
         Command::Push(args) => push::main(&args),
         Command::Pull(args) => pull::main(&args),
         Command::Unpack(args) => unpack::main(&args),
+        Command::Run(args) => trial::run(&args),
+        Command::Upgrade(args) => trial::upgrade(&args),
+        Command::Cleanup(args) => trial::cleanup(&args),
     }
 }

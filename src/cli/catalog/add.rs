@@ -31,6 +31,22 @@ pub(super) struct Generate {
     /// pre-release changes none.
     #[arg(long)]
     default_channel: Option<String>,
+    #[command(flatten)]
+    edges: EdgeArgs,
+    /// What is deprecated in the package: a document of schema olm.deprecations, which takes the place of the catalog's. One without
+    /// entries takes it away. Documents of other packages of the catalog are passed over. Default: the catalog's own stays.
+    #[arg(long, value_name = "FILE")]
+    deprecations: Option<PathBuf>,
+    /// Write nothing; fail and name the files that differ.
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// What a bundle upgrades from, where somebody says so.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct EdgeArgs {
     /// The bundle, by name or version, whose users are upgraded to it in these channels. Default: the highest lower version there, or of the package.
     #[arg(long, value_name = "BUNDLE")]
     replaces: Option<String>,
@@ -41,15 +57,18 @@ pub(super) struct Generate {
     /// A range of versions whose users are upgraded to it, such as ">=1.0.0 <1.2.0".
     #[arg(long, value_name = "RANGE")]
     skip_range: Option<SkipRange>,
-    /// What is deprecated in the package: a document of schema olm.deprecations, which takes the place of the catalog's. One without
-    /// entries takes it away. Documents of other packages of the catalog are passed over. Default: the catalog's own stays.
-    #[arg(long, value_name = "FILE")]
-    deprecations: Option<PathBuf>,
-    /// Write nothing; fail and name the files that differ.
-    #[arg(long)]
-    check: bool,
-    #[command(flatten)]
-    reading: Reading,
+}
+
+impl EdgeArgs {
+    /// The same by names of a catalog's bundles.
+    pub(in crate::cli) fn edges(&self, catalog: &Catalog) -> Result<Edges, Failure> {
+        let name = |bundle: &String| edit::name_of(catalog, bundle);
+        Ok(Edges {
+            replaces: self.replaces.as_ref().map(name).transpose()?,
+            skips: self.skips.iter().map(name).collect::<Result<_, _>>()?,
+            skip_range: self.skip_range.clone(),
+        })
+    }
 }
 
 pub(super) fn generate(args: Generate) -> Outcome {
@@ -67,7 +86,7 @@ pub(super) fn generate(args: Generate) -> Outcome {
     let mut catalog = args.folder.read_or_begin(rendered.package())?;
     let name = rendered.name().to_owned();
     catalog.add(rendered, &channels, &default_channel)?;
-    let edges = args.edges(&catalog)?;
+    let edges = args.edges.edges(&catalog)?;
     for unknown in edges.unknown(&catalog) {
         eprintln!(
             "note: {name} upgrades from {unknown}, which the catalog does not have: nothing is known of whoever has it"
@@ -107,15 +126,6 @@ impl Generate {
                 Err(format!("{bundle} holds a catalog; it must be a bundle's image, layout or folder").into())
             }
         }
-    }
-
-    fn edges(&self, catalog: &Catalog) -> Result<Edges, Failure> {
-        let name = |bundle: &String| edit::name_of(catalog, bundle);
-        Ok(Edges {
-            replaces: self.replaces.as_ref().map(name).transpose()?,
-            skips: self.skips.iter().map(name).collect::<Result<_, _>>()?,
-            skip_range: self.skip_range.clone(),
-        })
     }
 }
 

@@ -63,7 +63,8 @@ pub(super) fn push(args: &Push) -> Outcome {
 impl Building {
     /// The image of a catalog's folder, if the catalog is valid.
     fn image(&self, folder: &Path) -> Result<Content, Failure> {
-        images::refuse_errors(folder, &fbc::validate(folder)?)?;
+        let subject = folder.display().to_string();
+        images::refuse_errors(&subject, &fbc::validate(folder)?, images::NO_IMAGE)?;
         let programs = if self.binary.is_empty() {
             vec![std::env::current_exe()?]
         } else {

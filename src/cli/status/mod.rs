@@ -1,28 +1,22 @@
 //! `roadstead status`: What OLM has made of a Subscription, and the first thing that is wrong.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 
 mod read;
-mod reader;
 
+use super::cluster::Connection;
+use super::cluster::reader::Reader;
 use super::{Failure, print};
 use crate::olm::status::{Report, State, text};
-use reader::Reader;
+pub(in crate::cli) use read::report as read_report;
 
 /// Something is still to come. 0 has to mean that what was asked for runs, so that a script may go on; 1 that waiting is of no use; 2 is what wrong usage
 /// ends with.
 const IN_PROGRESS: u8 = 3;
-
-/// A server that cannot be reached is noticed after this time.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Tell the chain from CatalogSource to Deployment of a package that OLM installs, and the first thing that is wrong with it. Reads only.
 ///
@@ -41,12 +35,8 @@ pub struct Args {
     /// How it is written.
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// The kubeconfig. Default: those that KUBECONFIG names, ~/.kube/config, or the pod's own service account.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig. Default: its current one.
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,25 +68,8 @@ pub fn main(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 async fn report(args: &Args, now: Timestamp) -> Result<Report, Failure> {
-    let mut config = config(args)
-        .await
-        .map_err(|error| format!("no cluster to look at: {error}"))?;
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
-    let reader = Reader::new(Client::try_from(config)?);
+    let reader = Reader::new(args.connection.cluster().await?.client);
     read::report(&reader, &args.package, args.namespace.as_deref(), now).await
-}
-
-async fn config(args: &Args) -> Result<Config, Failure> {
-    let options = KubeConfigOptions {
-        context: args.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    Ok(match &args.kubeconfig {
-        Some(file) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?,
-        None if args.context.is_some() => Config::from_kubeconfig(&options).await?,
-        None => Config::infer().await?,
-    })
 }
 
 fn exit_code(state: State) -> ExitCode {

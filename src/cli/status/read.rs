@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::Value;
 
-use super::reader::{
-    CATALOG_SOURCE, CSV, DEPLOYMENT, INSTALL_PLAN, JOB, Kind, OPERATOR_CONDITION, OPERATOR_GROUP,
+use crate::cli::Failure;
+use crate::cli::cluster::reader::{
+    CATALOG_SOURCE, CSV, DEPLOYMENT, INSTALL_PLAN, JOB, Kind, NO_COPIES, OPERATOR_CONDITION, OPERATOR_GROUP,
     PACKAGE_MANIFEST, POD, Reader, Refusal, SUBSCRIPTION,
 };
-use crate::cli::Failure;
 use crate::olm::manifests::text;
 use crate::olm::status::{
     Deployed, Facts, Read, Report, UNPACKS, deployments, judge, nobody, plan, selector, serving, source,
@@ -24,7 +24,7 @@ const MOST: usize = 20;
 const AT_ONCE: usize = 4;
 
 /// Judges each Subscription to the package in a namespace, or in all.
-pub(super) async fn report(
+pub(in crate::cli) async fn report(
     reader: &Reader,
     package: &str,
     namespace: Option<&str>,
@@ -110,7 +110,7 @@ async fn facts(reader: &Reader, subscription: &Value, all: &[Value]) -> Facts {
             namespace,
             plan(subscription).unwrap_or_default()
         ),
-        list(reader, &CSV, namespace, labelled("!olm.copiedFrom")),
+        list(reader, &CSV, namespace, labelled(NO_COPIES)),
         list(reader, &OPERATOR_CONDITION, namespace, all_of()),
     );
     let serving = serving(subscription, csvs.as_deref().unwrap_or_default());
@@ -148,12 +148,12 @@ fn told<T>(read: Result<T, Refusal>) -> Read<T> {
     read.map_err(|refusal| refusal.to_string())
 }
 
-async fn list(reader: &Reader, kind: &Kind, namespace: &str, selected: ListParams) -> Read<Vec<Value>> {
+async fn list(reader: &Reader, kind: &Kind<'_>, namespace: &str, selected: ListParams) -> Read<Vec<Value>> {
     told(reader.list(kind, Some(namespace), selected).await)
 }
 
-async fn get(reader: &Reader, kind: &Kind, namespace: &str, name: &str) -> Read<Option<Value>> {
-    told(reader.get(kind, namespace, name).await)
+async fn get(reader: &Reader, kind: &Kind<'_>, namespace: &str, name: &str) -> Read<Option<Value>> {
+    told(reader.get(kind, Some(namespace), name).await)
 }
 
 /// The manifest of the catalog that the Subscription names; others may have a package of this name, too.

@@ -6,6 +6,7 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::manifests::{list, text};
 use super::{Error, Tree, bundle, yaml};
 
 mod chain;
@@ -105,6 +106,16 @@ pub struct Property {
 }
 
 impl Bundle {
+    /// The names of the definitions that it owns, where it says so.
+    pub fn definitions(&self) -> impl Iterator<Item = &str> {
+        let metadata = self
+            .properties
+            .iter()
+            .filter(|property| property.kind == "olm.csv.metadata");
+        let owned = metadata.flat_map(|property| list(&property.value, "/crdDescriptions/owned"));
+        owned.map(|owned| text(owned, "/name"))
+    }
+
     /// The version in the property `olm.package`.
     ///
     /// # Errors
@@ -158,13 +169,17 @@ impl Catalog {
     pub fn read(folder: &Path, package: &str) -> Result<Self, Error> {
         let path = folder.join(Self::file(package));
         match std::fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&path.display().to_string(), &text, package),
+            Ok(text) => Self::of_text(&path.display().to_string(), &text, package),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::empty(package)),
             Err(source) => Err(Error::file("read", &path, source)),
         }
     }
 
-    fn parse(source: &str, text: &str, package: &str) -> Result<Self, Error> {
+    /// Reads the documents of a package; `source` names them in messages.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`]
+    pub fn of_text(source: &str, text: &str, package: &str) -> Result<Self, Error> {
         let mut catalog = Self::empty(package);
         let unreadable = |error: serde_json::Error| Error::Unreadable {
             source_name: source.to_owned(),
@@ -207,7 +222,10 @@ impl Catalog {
     }
 
     /// Package, channels in the order in which they were made, bundles by version, deprecations, other blobs.
-    fn text(&self) -> Result<String, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`]
+    pub fn text(&self) -> Result<String, Error> {
         let mut blobs = Vec::new();
         let unwritable = |error: serde_json::Error| Error::Unwritable(error.to_string());
         if let Some(package) = &self.package {

@@ -7,7 +7,7 @@ use super::catalog::install_modes;
 use super::facts::Facts;
 use super::field::{is_new, list, name, said, text, texts};
 use super::link::{Kind, Link, Trouble};
-use crate::olm::csv::INSTALL_MODES;
+use crate::olm::csv::{INSTALL_MODES, needed_modes};
 use crate::olm::findings::listed;
 
 /// Judges the OperatorGroups of the Subscription's namespace.
@@ -82,7 +82,6 @@ fn only(link: Link, group: &Value, facts: &Facts, now: Timestamp) -> Link {
     }
 }
 
-/// By the rule of OLM (`InstallModeSet.Supports`).
 fn unsupported(facts: &Facts, selected: &[&str]) -> Option<Trouble> {
     let (version, modes) = modes(facts)?;
     let supports = |mode: &str| {
@@ -95,13 +94,7 @@ fn unsupported(facts: &Facts, selected: &[&str]) -> Option<Trouble> {
         })
     };
     let own = facts.namespace();
-    let needed: &[&str] = match selected {
-        [""] => &["AllNamespaces"],
-        [only] if *only == own => &["OwnNamespace"],
-        [_] => &["SingleNamespace"],
-        several if several.contains(&own) => &["MultiNamespace", "OwnNamespace"],
-        _ => &["MultiNamespace"],
-    };
+    let needed = needed_modes(own, selected);
     let lacking = needed.iter().find(|mode| !supports(mode))?;
     let offered = listed(INSTALL_MODES.into_iter().filter(|mode| supports(mode)));
     let trouble = Trouble::new(format!(

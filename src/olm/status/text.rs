@@ -62,6 +62,20 @@ fn without_trouble(state: State) -> &'static str {
     }
 }
 
+/// One line of a link, without what changes with time alone.
+#[must_use]
+pub fn line(chain: &Chain, link: &Link) -> String {
+    let name = shown_name(&link.name, &chain.namespace);
+    let name = if name.is_empty() { "-" } else { name };
+    let line = format!(
+        "{:<8}{:<18}{name}: {}",
+        link.mark.word(),
+        link.kind.title(),
+        link.state
+    );
+    plain(&line)
+}
+
 fn write_link(out: &mut impl Write, chain: &Chain, link: &Link, now: Timestamp) -> io::Result<()> {
     let mut parts = vec![match link.since {
         Some(since) => format!("{} for {}", link.state, age(since, now)),

@@ -12,6 +12,7 @@ mod install;
 mod security;
 mod serving;
 mod status;
+mod trial;
 mod uninstall;
 mod upgrade;
 mod versions;
@@ -29,6 +30,7 @@ pub const ALL: &[Scenario] = &[
     scenario!(config::a_refused_configuration_keeps_the_last_good_one_serving_and_names_the_reason, apart: true),
     scenario!(config::a_new_proxy_with_a_refused_configuration_starts_no_pod_until_it_is_mended, apart: true),
     scenario!(status::pod_names_follow_deletion_and_scaling, apart: true),
+    scenario!(trial::a_bundle_is_run_upgraded_and_removed_without_a_trace, apart: true),
     scenario!(database::a_database_serves_replicates_and_is_ready, apart: true),
     scenario!(database::it_shows_the_certificate_that_its_author_names_once_that_is_there, apart: true),
     scenario!(database::a_deleted_primary_is_replaced, apart: true),

@@ -1,0 +1,169 @@
+//! `roadstead bundle cleanup`
+
+use std::io::Write as _;
+
+use kube::api::ListParams;
+use serde_json::Value;
+
+use super::remover::{Remover, Thing};
+use super::{Patience, Site, Where};
+use crate::cli::cluster::reader::{
+    CATALOG_SOURCE, CONFIG_MAP, CSV, DEFINITION, Kind, NO_COPIES, OPERATOR_GROUP, Refusal, SUBSCRIPTION,
+    SUMMARY,
+};
+use crate::cli::stop::until_stopped;
+use crate::cli::{Failure, Outcome, print};
+use crate::olm::manifests::text;
+use crate::olm::trial::{Definition, Present, Removal, Trial, removal, still_there};
+
+/// So many objects of a kind are named.
+const SHOWN: u32 = 5;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli::bundle) struct Args {
+    /// The package.
+    package: String,
+    #[command(flatten)]
+    place: Where,
+    /// Delete the definitions, too, that came with the trial and that no other version owns. Refused as long as there is an object of one.
+    #[arg(long)]
+    definitions: bool,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+pub(in crate::cli::bundle) fn main(args: &Args) -> Outcome {
+    let namespace = until_stopped(cleanup(args))?;
+    print(|out| writeln!(out, "the trial of {} is gone from {namespace}", args.package))
+}
+
+async fn cleanup(args: &Args) -> Result<String, Failure> {
+    let site = Site::of(&args.place).await?;
+    let trial = site.trial(&args.package);
+    let (present, sees_all) = present(&site, &trial).await?;
+    let mut removal = removal(&trial, &present)?;
+    let definitions = if args.definitions {
+        if !sees_all {
+            return Err("nothing was deleted: ClusterServiceVersions of other namespaces may not be read, so nobody can tell whose the definitions are; leave --definitions out".into());
+        }
+        removable(&site, &trial, &removal).await?
+    } else {
+        Vec::new()
+    };
+    for definition in &definitions {
+        empty(&site, definition)
+            .await
+            .map_err(|left| format!("nothing was deleted: {left}"))?;
+    }
+    for note in &removal.notes {
+        eprintln!("note: {note}");
+    }
+    let remover = Remover::begin(&site, args.patience.timeout);
+    let own = removal.subscriptions.clone();
+    remover.subscriptions(&own).await?;
+    // What a plan that was under way has brought since is the trial's, too
+    while !removal.csvs.is_empty() || !remover.are_settled(&own).await? {
+        remover.versions(&removal.csvs).await?;
+        removal = again(&site, &trial, &own).await?;
+    }
+    for definition in &definitions {
+        empty(&site, definition).await.map_err(|left| {
+            format!("the operator is gone, its definitions and its catalog are not: {left}")
+        })?;
+        let name = definition.name();
+        let thing = Thing {
+            kind: DEFINITION,
+            title: "CustomResourceDefinition",
+            namespace: None,
+            name: &name,
+        };
+        remover.thing(&thing, &definition.uid).await?;
+    }
+    remover.rest(&trial, &removal).await?;
+    if args.definitions {
+        forget(&site, &trial).await;
+    }
+    Ok(site.namespace)
+}
+
+/// What goes, now that the trial's Subscriptions have gone.
+async fn again(site: &Site, trial: &Trial, own: &[Value]) -> Result<Removal, Failure> {
+    let (mut present, _) = present(site, trial).await?;
+    present.subscriptions.extend_from_slice(own);
+    Ok(removal(trial, &present)?)
+}
+
+/// What is there, and whether the versions of all namespaces are among it.
+async fn present(site: &Site, trial: &Trial) -> Result<(Present, bool), Failure> {
+    // First, since it tells whether there is OLM at all
+    let subscriptions = site.list(&SUBSCRIPTION, "").await?;
+    let everywhere = ListParams::default().labels(NO_COPIES);
+    let (csvs, sees_all) = match site.reader.list(&CSV, None, everywhere).await {
+        Ok(csvs) => (csvs, true),
+        Err(Refusal::Forbidden(_)) => (site.list(&CSV, NO_COPIES).await?, false),
+        Err(refusal) => return Err(format!("cannot read {CSV}: {refusal}").into()),
+    };
+    let present = Present {
+        subscriptions,
+        sources: site.list(&CATALOG_SOURCE, &trial.selector()).await?,
+        groups: site.list(&OPERATOR_GROUP, &trial.selector()).await?,
+        csvs,
+        content: site.get(&CONFIG_MAP, &trial.name()).await?,
+    };
+    Ok((present, sees_all))
+}
+
+/// The definitions that are there and may go; why others stay is told.
+async fn removable(site: &Site, trial: &Trial, removal: &Removal) -> Result<Vec<Definition>, Failure> {
+    let mut definitions = Vec::new();
+    for name in &removal.definitions {
+        let found = site.reader.get(&DEFINITION, None, name).await;
+        let found = found.map_err(|refusal| {
+            format!("nothing was deleted: cannot read the definition {name}: {refusal}")
+        })?;
+        match found.map(|found| Definition::of(trial, &found, &removal.sources)) {
+            None => {}
+            Some(Ok(definition)) => definitions.push(definition),
+            Some(Err(stays)) => eprintln!("note: {stays}"),
+        }
+    }
+    Ok(definitions)
+}
+
+/// Whether there is no object of a definition.
+///
+/// # Errors
+/// Some of the objects, or why nobody can tell.
+async fn empty(site: &Site, definition: &Definition) -> Result<(), String> {
+    let root = format!("/apis/{}/{}", definition.group, definition.version);
+    let some = site
+        .reader
+        .some(&Kind::defined(&root, &definition.plural), SHOWN)
+        .await;
+    let (objects, more) =
+        some.map_err(|refusal| format!("cannot tell whether there are {}: {refusal}", definition.name()))?;
+    if objects.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "there are objects of a definition that would go ({}); delete them first, while their operator runs",
+        still_there(definition, &objects, more)
+    ))
+}
+
+/// OLM's own summary of what belonged together stays behind when all of that has gone. It says nothing then, so that it cannot be deleted is no failure.
+async fn forget(site: &Site, trial: &Trial) {
+    let name = format!("{}.{}", trial.package, trial.namespace);
+    let forgotten = match site.reader.get(&SUMMARY, None, &name).await {
+        Ok(Some(found)) => {
+            let uid = text(&found, "/metadata/uid");
+            site.writer.delete(&SUMMARY, None, &name, uid).await
+        }
+        // Nor is there one where nobody knows the kind
+        Ok(None) | Err(Refusal::Unknown) => Ok(()),
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = forgotten {
+        eprintln!("note: OLM's summary, the Operator {name}, stays: {refusal}");
+    }
+}

@@ -1,0 +1,166 @@
+//! `roadstead bundle run`
+
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use super::stages::Stages;
+use super::{Bundle, Definitions, Patience, Site, Where, follow, told_to_stop};
+use crate::cli::cluster::reader::{
+    CATALOG_SOURCE, CONFIG_MAP, CSV, DEPLOYMENT, Kind, NAMESPACE, NO_COPIES, OPERATOR_GROUP, SERVICE,
+    SUBSCRIPTION,
+};
+use crate::cli::stop::until_stopped;
+use crate::cli::{Failure, Outcome, print};
+use crate::olm::catalog::{Catalog, Edges, Rendered, default_channel_of};
+use crate::olm::manifests::list;
+use crate::olm::trial::{Place, Trial, begin, extend};
+use crate::package::operator_image;
+
+/// The channel of a bundle that names none.
+const CHANNEL: &str = "trial";
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli::bundle) struct Args {
+    #[command(flatten)]
+    bundle: Bundle,
+    #[command(flatten)]
+    place: Where,
+    /// The channel of the catalog. Default: the bundle's own default channel.
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// The namespaces that the operator is to look after, if no OperatorGroup says so yet. Default: all where it supports that, or the one in which it is.
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    watch: Vec<String>,
+    /// The image of this program, which serves the catalog in the cluster. Default: the one that is published with this version.
+    #[arg(long, value_name = "IMAGE", env = "ROADSTEAD_SERVER_IMAGE")]
+    server_image: Option<String>,
+    #[command(flatten)]
+    definitions: Definitions,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// What is tried.
+struct Wanted {
+    /// The bundle's name, which is the version's.
+    csv: String,
+    channel: String,
+    /// The catalog that has it alone.
+    catalog: String,
+    modes: Vec<Value>,
+}
+
+pub(in crate::cli::bundle) fn main(args: &Args) -> Outcome {
+    let rendered = args.bundle.rendered()?;
+    let package = rendered.package().to_owned();
+    let wanted = wanted(rendered.clone(), args.channel.as_deref())?;
+    let namespace = until_stopped(run(args, &rendered, &wanted))
+        .map_err(|error| told_to_stop(error, &package, &args.place))?;
+    print(|out| writeln!(out, "{} runs in {namespace}", wanted.csv))
+}
+
+fn wanted(rendered: Rendered, channel: Option<&str>) -> Result<Wanted, Failure> {
+    let own = [
+        rendered.default_channel.clone(),
+        default_channel_of(&rendered.channels),
+    ];
+    let own = own.into_iter().find(|channel| !channel.is_empty());
+    let channel = channel
+        .map(str::to_owned)
+        .or(own)
+        .unwrap_or_else(|| CHANNEL.to_owned());
+    let csv = rendered.name().to_owned();
+    let metadata = rendered.bundle().properties.iter();
+    let modes = metadata
+        .filter(|property| property.kind == "olm.csv.metadata")
+        .flat_map(|property| list(&property.value, "/installModes"))
+        .cloned()
+        .collect();
+    let mut catalog = Catalog::empty(rendered.package());
+    extend(&mut catalog, rendered, &channel, &Edges::default())?;
+    Ok(Wanted {
+        csv,
+        channel,
+        catalog: catalog.text()?,
+        modes,
+    })
+}
+
+async fn run(args: &Args, bundle: &Rendered, wanted: &Wanted) -> Result<String, Failure> {
+    let mut stages = Stages::begin();
+    let site = Site::of(&args.place).await?;
+    let trial = site.trial(bundle.package());
+    let place = place(&site, &trial).await?;
+    let group = begin(&trial, &place, &wanted.csv, &wanted.modes, &args.watch)?;
+    args.definitions.check(&site, &trial, bundle, &[]).await?;
+    let image = args.server_image.clone();
+    let image = image.unwrap_or_else(|| operator_image(env!("CARGO_PKG_VERSION")));
+    stages.tell(&format!(
+        "{} in {}: making the catalog {}",
+        wanted.csv,
+        site.namespace,
+        trial.name()
+    ));
+    make(&site, &trial, wanted, &image, group.as_ref()).await?;
+    let versions = [wanted.csv.clone()];
+    follow::until_installed(&site, &trial, &versions, args.patience.timeout, &mut stages).await?;
+    Ok(site.namespace)
+}
+
+async fn place(site: &Site, trial: &Trial) -> Result<Place, Failure> {
+    let namespace = &site.namespace;
+    let found = site.reader.get(&NAMESPACE, None, namespace).await;
+    // Who may not look at namespaces may have one all the same
+    if let Ok(None) = found {
+        return Err(format!(
+            "there is no namespace {namespace}; `kubectl create namespace {namespace}` makes it"
+        )
+        .into());
+    }
+    // First, since it tells whether there is OLM at all
+    let subscriptions = site.list(&SUBSCRIPTION, "").await?;
+    let mut taken = Vec::new();
+    let name = trial.name();
+    for (kind, title) in [
+        (CATALOG_SOURCE, "CatalogSource"),
+        (CONFIG_MAP, "ConfigMap"),
+        (SERVICE, "Service"),
+        (DEPLOYMENT, "Deployment"),
+        (OPERATOR_GROUP, "OperatorGroup"),
+    ] {
+        let found = site.get(&kind, &name).await?;
+        taken.extend(found.map(|found| (title.to_owned(), found)));
+    }
+    Ok(Place {
+        subscriptions,
+        groups: site.list(&OPERATOR_GROUP, "").await?,
+        csvs: site.list(&CSV, NO_COPIES).await?,
+        taken,
+    })
+}
+
+/// In an order in which each finds what it needs. What could not be made is told with what is there by then; `cleanup` removes that.
+async fn make(site: &Site, trial: &Trial, wanted: &Wanted, image: &str, group: Option<&Value>) -> Outcome {
+    let create = async |kind: &Kind<'_>, object: &Value| {
+        let made = site.writer.create(kind, &site.namespace, object).await;
+        made.map_err(|refusal| {
+            let Trial { package, namespace } = trial;
+            let what = object["kind"].as_str().unwrap_or_default();
+            Failure::from(format!(
+                "cannot create the {what}: {refusal}; `roadstead bundle cleanup {package} -n {namespace}` removes what was made before it"
+            ))
+        })
+    };
+    // Whether it may be as large as it is, before anything is made
+    trial.content(&wanted.catalog, &Value::Null)?;
+    let source = create(&CATALOG_SOURCE, &trial.source()).await?;
+    create(&CONFIG_MAP, &trial.content(&wanted.catalog, &source)?).await?;
+    create(&SERVICE, &trial.service(&source)).await?;
+    create(&DEPLOYMENT, &trial.server(&wanted.catalog, image, &source)).await?;
+    if let Some(group) = group {
+        create(&OPERATOR_GROUP, group).await?;
+    }
+    create(&SUBSCRIPTION, &trial.subscription(&wanted.channel, &wanted.csv)).await?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! What goes at the end of a trial: what was made for it, and what OLM has installed by it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Refused, Trial, content_of};
+use crate::olm::catalog::{Bundle, Catalog};
+use crate::olm::manifests::{list, name, text};
+
+/// What is there.
+#[derive(Debug, Default)]
+pub struct Present {
+    /// The Subscriptions of the namespace.
+    pub subscriptions: Vec<Value>,
+    /// Its CatalogSources.
+    pub sources: Vec<Value>,
+    /// Its OperatorGroups.
+    pub groups: Vec<Value>,
+    /// The ClusterServiceVersions of all namespaces that are no copies, or at least of this one.
+    pub csvs: Vec<Value>,
+    /// The ConfigMap with the catalog.
+    pub content: Option<Value>,
+}
+
+/// What goes: the Subscriptions first, so that nothing is installed again meanwhile, the CatalogSources last, so that a removal that was cut off goes on.
+#[derive(Debug, Default, PartialEq)]
+pub struct Removal {
+    /// The trial's own Subscriptions.
+    pub subscriptions: Vec<Value>,
+    /// What they have installed.
+    pub csvs: Vec<Value>,
+    /// The trial's own OperatorGroup, if nobody else needs it.
+    pub groups: Vec<Value>,
+    /// The trial's own CatalogSources, and with them what serves them.
+    pub sources: Vec<Value>,
+    /// The names of the definitions that its versions own and no other version does.
+    pub definitions: BTreeSet<String>,
+    /// What stays, and why.
+    pub notes: Vec<String>,
+}
+
+/// A kind that the trial has brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Which one it was when it was judged.
+    pub uid: String,
+    /// Its group.
+    pub group: String,
+    /// Its plural.
+    pub plural: String,
+    /// A version in which its objects can be asked for.
+    pub version: String,
+}
+
+impl Definition {
+    /// Of a definition that the trial's versions own, as it is in the cluster.
+    ///
+    /// # Errors
+    /// Why it stays: the trial has not brought it, or its objects cannot be asked for.
+    pub fn of(trial: &Trial, definition: &Value, sources: &[Value]) -> Result<Self, String> {
+        let name = name(definition);
+        trial
+            .has_brought(definition, sources)
+            .map_err(|why| format!("{name} stays: {why}"))?;
+        let versions = list(definition, "/spec/versions").iter();
+        let served = versions.filter(|version| version["served"] == Value::Bool(true));
+        let Some(version) = served.map(|version| text(version, "/name")).next() else {
+            return Err(format!(
+                "{name} stays: no version of it is served, so nobody can tell whether there are objects"
+            ));
+        };
+        Ok(Self {
+            uid: text(definition, "/metadata/uid").to_owned(),
+            group: text(definition, "/spec/group").to_owned(),
+            plural: text(definition, "/spec/names/plural").to_owned(),
+            version: version.to_owned(),
+        })
+    }
+
+    /// `PLURAL.GROUP`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+}
+
+impl Trial {
+    /// Whether OLM has made a definition for this trial: for its package there and for no other, and not before the CatalogSource, which is the first thing
+    /// that is made.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn has_brought(&self, definition: &Value, sources: &[Value]) -> Result<(), &'static str> {
+        let labels = definition["metadata"]["labels"].as_object();
+        let components = labels.into_iter().flat_map(|labels| labels.keys());
+        let components: Vec<&String> = components
+            .filter(|key| key.starts_with("operators.coreos.com/"))
+            .collect();
+        if components != [&self.component()] {
+            return Err("OLM does not say that it is the trial's alone");
+        }
+        let made = |object: &Value| {
+            text(object, "/metadata/creationTimestamp")
+                .parse::<Timestamp>()
+                .ok()
+        };
+        match (made(definition), sources.iter().filter_map(made).min()) {
+            (_, None) => {
+                Err("the trial's CatalogSource is gone, so nothing tells whether it was there before")
+            }
+            (Some(made), Some(begun)) if made >= begun => Ok(()),
+            _ => Err("it was there before the trial"),
+        }
+    }
+}
+
+/// Says what goes.
+///
+/// # Errors
+/// [`Refused::Nothing`]
+pub fn removal(trial: &Trial, present: &Present) -> Result<Removal, Refused> {
+    let of_trial = |objects: &[Value]| -> Vec<Value> {
+        let of_trial = objects.iter().filter(|object| trial.owns(object));
+        of_trial.cloned().collect()
+    };
+    let mut removal = Removal {
+        subscriptions: of_trial(&present.subscriptions),
+        sources: of_trial(&present.sources),
+        groups: of_trial(&present.groups),
+        ..Removal::default()
+    };
+    let bundles = bundles(trial, present);
+    let (ours, others): (Vec<&Value>, Vec<&Value>) = present
+        .csvs
+        .iter()
+        .partition(|csv| is_installed(trial, present, &bundles, csv));
+    if [&removal.subscriptions, &removal.sources, &removal.groups]
+        .iter()
+        .all(|found| found.is_empty())
+    {
+        return Err(Refused::Nothing {
+            package: trial.package.clone(),
+            namespace: trial.namespace.clone(),
+        });
+    }
+    removal.spare_the_versions(trial, &bundles, &others);
+    removal.definitions(trial, present, &ours, &others);
+    removal.csvs = ours.into_iter().cloned().collect();
+    removal.spare_the_group(trial, present, &others);
+    Ok(removal)
+}
+
+impl Removal {
+    fn definitions(&mut self, trial: &Trial, present: &Present, ours: &[&Value], others: &[&Value]) {
+        let catalog = catalog(trial, present);
+        let bundles = catalog
+            .iter()
+            .flat_map(|catalog| catalog.bundle_names().filter_map(|name| catalog.bundle(name)));
+        let own = ours
+            .iter()
+            .flat_map(|csv| owned(csv))
+            .map(|owned| text(owned, "/name"));
+        let own: BTreeSet<&str> = own.chain(bundles.flat_map(Bundle::definitions)).collect();
+        let elsewhere: BTreeSet<&str> = others
+            .iter()
+            .flat_map(|csv| owned(csv))
+            .map(|owned| text(owned, "/name"))
+            .collect();
+        for name in own {
+            if elsewhere.contains(name) {
+                self.notes
+                    .push(format!("{name} stays: another version owns it, too"));
+            } else {
+                self.definitions.insert(name.to_owned());
+            }
+        }
+    }
+
+    fn spare_the_versions(&mut self, trial: &Trial, bundles: &BTreeSet<String>, others: &[&Value]) {
+        let spared = others
+            .iter()
+            .filter(|csv| text(csv, "/metadata/namespace") == trial.namespace);
+        for csv in spared.filter(|csv| bundles.contains(name(csv))) {
+            self.notes
+                .push(format!("{} stays: another Subscription has it", name(csv)));
+        }
+    }
+
+    /// Without it, OLM would end what else is installed there.
+    fn spare_the_group(&mut self, trial: &Trial, present: &Present, others: &[&Value]) {
+        let is_near = |object: &&Value| text(object, "/metadata/namespace") == trial.namespace;
+        let subscriptions = present.subscriptions.iter().filter(|it| !trial.owns(it));
+        let needs = subscriptions.chain(others.iter().copied().filter(is_near)).next();
+        if let (Some(needs), false) = (needs, self.groups.is_empty()) {
+            let (group, needs) = (trial.name(), name(needs));
+            self.notes
+                .push(format!("the OperatorGroup {group} stays: {needs} needs it"));
+            self.groups.clear();
+        }
+    }
+}
+
+/// A version is of the trial if its Subscription says so or its catalog has it, and no other Subscription says that it is its own.
+fn is_installed(trial: &Trial, present: &Present, bundles: &BTreeSet<String>, csv: &Value) -> bool {
+    let csv_name = name(csv);
+    let names = |subscription: &&Value| {
+        ["/status/installedCSV", "/status/currentCSV"]
+            .iter()
+            .any(|pointer| text(subscription, pointer) == csv_name)
+    };
+    let (own, others): (Vec<&Value>, Vec<&Value>) = present
+        .subscriptions
+        .iter()
+        .partition(|subscription| trial.owns(subscription));
+    let is_here = text(csv, "/metadata/namespace") == trial.namespace;
+    let is_ours = bundles.contains(csv_name) || own.iter().any(names);
+    is_here && is_ours && !others.iter().any(names)
+}
+
+fn catalog(trial: &Trial, present: &Present) -> Option<Catalog> {
+    let content = present.content.as_ref().filter(|content| trial.owns(content))?;
+    Catalog::of_text("catalog", content_of(content), &trial.package).ok()
+}
+
+fn bundles(trial: &Trial, present: &Present) -> BTreeSet<String> {
+    let catalog = catalog(trial, present);
+    let names = catalog.iter().flat_map(Catalog::bundle_names);
+    names.map(str::to_owned).collect()
+}
+
+fn owned(csv: &Value) -> &[Value] {
+    list(csv, "/spec/customresourcedefinitions/owned")
+}
+
+/// One line for the objects of a kind: how many there are at least, and some of them by name.
+#[must_use]
+pub fn still_there(definition: &Definition, objects: &[Value], more: bool) -> String {
+    let path = |object: &Value| match text(object, "/metadata/namespace") {
+        "" => name(object).to_owned(),
+        namespace => format!("{namespace}/{}", name(object)),
+    };
+    let names: Vec<String> = objects.iter().map(path).collect();
+    let end = if more { " and more" } else { "" };
+    format!("{}: {}{end}", definition.name(), names.join(", "))
+}
