@@ -108,11 +108,10 @@ impl Workshop {
             .unwrap()
     }
 
-    /// The definition of widgets, served. It is a while older than whatever comes after it.
-    async fn define(&self) {
+    /// The definition of widgets, served, which OLM has made for a package in a namespace. It is a while older than whatever comes after it.
+    async fn define(&self, component: &str) {
         let mut definition = plain().crd;
-        definition["metadata"]["labels"] =
-            json!({format!("operators.coreos.com/widgets.{}", self.namespace): ""});
+        definition["metadata"]["labels"] = json!({format!("operators.coreos.com/{component}"): ""});
         put(&self.client, None, definition).await;
         let widgets = api(&self.client, "example.org/v1", "Widget", Some(&self.namespace));
         apiserver::within(LIMIT, "widgets are served", async || {
@@ -265,8 +264,7 @@ async fn definitions_go_on_request_alone_and_never_with_an_object() {
     let workshop = Workshop::open("kept").await;
     let image = workshop.push("1.0.0").await;
     done(&workshop.trial(&["run", &image]).await);
-    // By OLM, as the trial's
-    workshop.define().await;
+    workshop.define("widgets.kept").await;
     let widgets = api(
         &workshop.client,
         "example.org/v1",
@@ -297,14 +295,17 @@ async fn definitions_go_on_request_alone_and_never_with_an_object() {
     };
     assert!(gone().await);
 
-    workshop.define().await;
+    workshop.define("widgets.production").await;
     let said = refused(&workshop.trial(&["run", &image]).await);
     assert!(said.contains("widgets.example.org are there already"), "{said}");
     done(&workshop.trial(&["run", &image, "--replace-definitions"]).await);
     let cleaned = workshop.trial(&["cleanup", "widgets", "--definitions"]).await;
     done(&cleaned);
     let said = String::from_utf8_lossy(&cleaned.stderr);
-    assert!(said.contains("it was there before the trial"), "{said}");
+    assert!(
+        said.contains("OLM does not say that it is the trial's alone"),
+        "{said}"
+    );
     assert!(!gone().await);
     definitions
         .delete("widgets.example.org", &Default::default())

@@ -400,7 +400,12 @@ impl World {
 
     /// Runs a program with a deadline and returns its standard output; fails with its standard error.
     pub async fn run(&self, program: &str, arguments: &[&str]) -> Outcome<String> {
-        let limit = Duration::from_secs(120);
+        self.run_within(Duration::from_secs(120), program, arguments)
+            .await
+    }
+
+    /// As [`World::run`], with another deadline.
+    pub async fn run_within(&self, limit: Duration, program: &str, arguments: &[&str]) -> Outcome<String> {
         let command = Command::new(program)
             .args(arguments)
             .current_dir(&self.settings.source)

@@ -88,16 +88,12 @@ fn free(trial: &Trial, place: &Place, csv: &str) -> Result<(), Refused> {
     }
 }
 
-/// Looks whether OLM would put a bundle's definitions in the place of others. `found` are those that there are of the bundle's, `brought` says of one whether
-/// the trial itself has brought it.
+/// Looks whether OLM would put a bundle's definitions in the place of others. `found` are those that there are of the bundle's.
 ///
 /// # Errors
 /// [`Refused::Defined`]
-pub fn replaced<'a>(
-    found: impl IntoIterator<Item = &'a Value>,
-    brought: impl Fn(&Value) -> bool,
-) -> Result<(), Refused> {
-    let others = found.into_iter().filter(|definition| !brought(definition));
+pub fn replaced(trial: &Trial, found: &[Value]) -> Result<(), Refused> {
+    let others = found.iter().filter(|definition| !trial.has_alone(definition));
     let names: Vec<&str> = others.map(name).collect();
     if names.is_empty() {
         return Ok(());

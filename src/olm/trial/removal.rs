@@ -87,18 +87,18 @@ impl Definition {
 }
 
 impl Trial {
-    /// Whether OLM has made a definition for this trial: for its package there and for no other, and not before the CatalogSource, which is the first thing
-    /// that is made.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn has_brought(&self, definition: &Value, sources: &[Value]) -> Result<(), &'static str> {
+    /// Whether OLM says that it has made a definition for this package there, and for no other: in this trial, or in one before it.
+    #[must_use]
+    pub fn has_alone(&self, definition: &Value) -> bool {
         let labels = definition["metadata"]["labels"].as_object();
         let components = labels.into_iter().flat_map(|labels| labels.keys());
-        let components: Vec<&String> = components
-            .filter(|key| key.starts_with("operators.coreos.com/"))
-            .collect();
-        if components != [&self.component()] {
+        let mut components = components.filter(|key| key.starts_with("operators.coreos.com/"));
+        components.next() == Some(&self.component()) && components.next().is_none()
+    }
+
+    /// Whether it was made in this trial: not before the CatalogSource, which is the first thing that is made.
+    fn has_brought(&self, definition: &Value, sources: &[Value]) -> Result<(), &'static str> {
+        if !self.has_alone(definition) {
             return Err("OLM does not say that it is the trial's alone");
         }
         let made = |object: &Value| {

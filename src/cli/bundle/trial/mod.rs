@@ -92,13 +92,7 @@ struct Definitions {
 
 impl Definitions {
     /// Refuses to replace what others have brought, unless that is wanted.
-    async fn check(
-        self,
-        site: &Site,
-        trial: &Trial,
-        bundle: &Rendered,
-        sources: &[Value],
-    ) -> Result<(), Failure> {
+    async fn check(self, site: &Site, trial: &Trial, bundle: &Rendered) -> Result<(), Failure> {
         if self.replace_definitions {
             return Ok(());
         }
@@ -110,9 +104,7 @@ impl Definitions {
             })?;
             found.extend(definition);
         }
-        Ok(replaced(&found, |definition| {
-            trial.has_brought(definition, sources).is_ok()
-        })?)
+        Ok(replaced(trial, &found)?)
     }
 }
 

@@ -93,7 +93,7 @@ async fn run(args: &Args, bundle: &Rendered, wanted: &Wanted) -> Result<String, 
     let trial = site.trial(bundle.package());
     let place = place(&site, &trial).await?;
     let group = begin(&trial, &place, &wanted.csv, &wanted.modes, &args.watch)?;
-    args.definitions.check(&site, &trial, bundle, &[]).await?;
+    args.definitions.check(&site, &trial, bundle).await?;
     let image = args.server_image.clone();
     let image = image.unwrap_or_else(|| operator_image(env!("CARGO_PKG_VERSION")));
     stages.tell(&format!(

@@ -1,10 +1,10 @@
 //! What a person sees of something that takes a while on a cluster: a line for each thing that has changed, with the time. Only on a terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Instant;
 
-use crate::olm::status::{Chain, text};
+use crate::olm::status::{Chain, Mark, text};
 
 /// Tells on standard error.
 pub(super) struct Stages {
@@ -12,6 +12,8 @@ pub(super) struct Stages {
     is_seen: bool,
     /// What was told last, by what it was told of.
     told: BTreeMap<String, String>,
+    /// What was wrong at the last look. What has only been made is wrong for a moment, and that would only alarm people.
+    wrong: BTreeSet<String>,
 }
 
 impl Stages {
@@ -20,6 +22,7 @@ impl Stages {
             begun: Instant::now(),
             is_seen: io::stderr().is_terminal(),
             told: BTreeMap::new(),
+            wrong: BTreeSet::new(),
         }
     }
 
@@ -34,8 +37,15 @@ impl Stages {
 
     /// What is different from what was told last.
     pub(super) fn follow(&mut self, chain: &Chain) {
+        let was_wrong = std::mem::take(&mut self.wrong);
         for link in &chain.links {
             let name = format!("{} {}", link.kind.title(), link.name);
+            if link.mark == Mark::Wrong {
+                self.wrong.insert(name.clone());
+                if !was_wrong.contains(&name) {
+                    continue;
+                }
+            }
             let line = text::line(chain, link);
             if self.told.get(&name) != Some(&line) {
                 self.tell(&line);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::stages::Stages;
 use super::{Bundle, Definitions, Patience, Site, Where, follow, told_to_stop};
 use crate::cli::catalog::EdgeArgs;
-use crate::cli::cluster::reader::{CATALOG_SOURCE, CONFIG_MAP, CSV, DEPLOYMENT, NO_COPIES, SUBSCRIPTION};
+use crate::cli::cluster::reader::{CONFIG_MAP, CSV, DEPLOYMENT, NO_COPIES, SUBSCRIPTION};
 use crate::cli::cluster::writer::Same;
 use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
@@ -57,8 +57,7 @@ async fn upgrade(args: &Args, rendered: Rendered) -> Result<String, Failure> {
         return Err(Refused::Same { name }.into());
     }
     let edges = args.edges.edges(&tried.catalog)?;
-    let sources = site.list(&CATALOG_SOURCE, &trial.selector()).await?;
-    args.definitions.check(&site, &trial, &rendered, &sources).await?;
+    args.definitions.check(&site, &trial, &rendered).await?;
     extend(&mut tried.catalog, rendered, &tried.channel, &edges)?;
     let way = way(&tried.catalog, &tried.channel, &tried.installed, &name)?;
     unclaimed(

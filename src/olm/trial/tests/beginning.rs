@@ -193,18 +193,18 @@ fn an_object_of_another_trial_is_told_as_that() {
     assert!(refused(&place).contains("is of the trial of wid.gets"));
 }
 
+/// What a trial before has left does not keep the next one from beginning.
 #[test]
 fn a_definition_that_others_have_brought_is_not_replaced_unasked() {
-    let definitions = [
-        object("CustomResourceDefinition", "a.example.org"),
-        object("CustomResourceDefinition", "b.example.org"),
-    ];
-    assert_eq!(replaced(&definitions, |_| true), Ok(()));
-    let refused = replaced(&definitions, |definition| {
-        definition["metadata"]["name"] == "a.example.org"
-    })
-    .unwrap_err();
-    let refused = refused.to_string();
+    let definition = |name: &str, component: &str| {
+        let mut definition = object("CustomResourceDefinition", name);
+        definition["metadata"]["labels"] = json!({component: "", "olm.managed": "true"});
+        definition
+    };
+    let left = definition("a.example.org", "operators.coreos.com/widgets.workshop");
+    assert_eq!(replaced(&trial(), std::slice::from_ref(&left)), Ok(()));
+    let theirs = definition("b.example.org", "operators.coreos.com/widgets.production");
+    let refused = replaced(&trial(), &[left, theirs]).unwrap_err().to_string();
     assert!(
         refused.contains("b.example.org") && !refused.contains("a.example.org"),
         "{refused}"
