@@ -38,7 +38,7 @@ use roadstead::olm::{Manifests, fbc, registry_v1, yaml};
 use serde_json::Value;
 
 /// How many inputs each parser gets, unless somebody says otherwise.
-const CASES: u32 = 300;
+const CASES: u32 = 100;
 /// An input may take so much memory, and so many times its own length besides.
 const SPARE: usize = 24 << 20;
 const FACTOR: usize = 64;
