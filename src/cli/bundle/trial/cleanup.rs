@@ -62,9 +62,13 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
     let own = removal.subscriptions.clone();
     remover.subscriptions(&own).await?;
     // What a plan that was under way has brought since is the trial's, too
-    while !removal.csvs.is_empty() || !remover.are_settled(&own).await? {
-        remover.versions(&removal.csvs).await?;
+    loop {
+        remover.settled(&own).await?;
         removal = again(&site, &trial, &own).await?;
+        if removal.csvs.is_empty() {
+            break;
+        }
+        remover.versions(&removal.csvs).await?;
     }
     for definition in &definitions {
         empty(&site, definition).await.map_err(|left| {

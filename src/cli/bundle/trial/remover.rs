@@ -48,27 +48,29 @@ impl<'a> Remover<'a> {
         self.all(SUBSCRIPTION, "Subscription", subscriptions).await
     }
 
-    /// Whether no plan of these Subscriptions is under way; waits a moment if one is.
-    pub(super) async fn are_settled(&self, subscriptions: &[Value]) -> Result<bool, Failure> {
-        let plans = self.site.list(&INSTALL_PLAN, "").await?;
+    /// Waits until no plan of these Subscriptions is under way: what one brings is there then.
+    pub(super) async fn settled(&self, subscriptions: &[Value]) -> Outcome {
         let is_under_way =
             |plan: &&Value| matches!(text(plan, "/status/phase"), "" | "Planning" | "Installing");
-        let Some(plan) = plans
-            .iter()
-            .filter(is_under_way)
-            .find(|plan| is_owned(plan, subscriptions))
-        else {
-            return Ok(true);
-        };
-        if Instant::now() > self.deadline {
-            return Err(self.late("InstallPlan", name(plan), "it is still being carried out"));
+        let mut is_told = false;
+        loop {
+            let plans = self.site.list(&INSTALL_PLAN, "").await?;
+            let mut under_way = plans.iter().filter(is_under_way);
+            let Some(plan) = under_way.find(|plan| is_owned(plan, subscriptions)) else {
+                return Ok(());
+            };
+            if Instant::now() > self.deadline {
+                return Err(self.late("InstallPlan", name(plan), "it is still being carried out"));
+            }
+            if !is_told {
+                self.stages.tell(&format!(
+                    "waiting InstallPlan {}: it is being carried out",
+                    name(plan)
+                ));
+                is_told = true;
+            }
+            sleep(PAUSE).await;
         }
-        self.stages.tell(&format!(
-            "waiting InstallPlan {}: it is being carried out",
-            name(plan)
-        ));
-        sleep(PAUSE).await;
-        Ok(false)
     }
 
     /// Versions, and the Deployments that OLM has made of them.
