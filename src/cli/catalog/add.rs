@@ -97,12 +97,7 @@ pub(super) fn generate(args: Generate) -> Outcome {
         deprecate(&mut catalog, file, &args.folder.path)?;
     }
     catalog.check()?;
-    for dropped in catalog.dropped_versions(&name) {
-        eprintln!("note: {dropped}");
-    }
-    for stranded in catalog.stranded(&name) {
-        eprintln!("note: {stranded}");
-    }
+    tell_risks(&catalog, &name);
     let command = "roadstead catalog generate";
     args.folder.write(&catalog, args.check, command)
 }
@@ -126,6 +121,16 @@ impl Generate {
                 Err(format!("{bundle} holds a catalog; it must be a bundle's image, layout or folder").into())
             }
         }
+    }
+}
+
+/// What upgrades to a bundle may cost those who have another.
+pub(in crate::cli) fn tell_risks(catalog: &Catalog, name: &str) {
+    for dropped in catalog.dropped_versions(name) {
+        eprintln!("note: {dropped}");
+    }
+    for stranded in catalog.stranded(name) {
+        eprintln!("note: {stranded}");
     }
 }
 

@@ -16,7 +16,7 @@ mod sources;
 mod validate;
 
 use super::Outcome;
-pub(super) use add::EdgeArgs;
+pub(super) use add::{EdgeArgs, tell_risks};
 
 /// Make, judge, show and serve file-based catalogs, and build and push their images.
 #[derive(Debug, clap::Args)]

@@ -106,14 +106,24 @@ pub struct Property {
 }
 
 impl Bundle {
-    /// The names of the definitions that it owns, where it says so.
-    pub fn definitions(&self) -> impl Iterator<Item = &str> {
+    /// What it says of its ClusterServiceVersion.
+    fn described<'a>(&'a self, pointer: &'a str) -> impl Iterator<Item = &'a Value> {
         let metadata = self
             .properties
             .iter()
             .filter(|property| property.kind == "olm.csv.metadata");
-        let owned = metadata.flat_map(|property| list(&property.value, "/crdDescriptions/owned"));
-        owned.map(|owned| text(owned, "/name"))
+        metadata.flat_map(move |property| list(&property.value, pointer))
+    }
+
+    /// The names of the definitions that it owns, where it says so.
+    pub fn definitions(&self) -> impl Iterator<Item = &str> {
+        self.described("/crdDescriptions/owned")
+            .map(|owned| text(owned, "/name"))
+    }
+
+    /// Its `installModes`, where it says them.
+    pub fn install_modes(&self) -> impl Iterator<Item = &Value> {
+        self.described("/installModes")
     }
 
     /// The version in the property `olm.package`.

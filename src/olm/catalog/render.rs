@@ -161,11 +161,6 @@ impl Rendered {
         &self.bundle.package
     }
 
-    /// The names of the definitions that it owns.
-    pub fn definitions(&self) -> impl Iterator<Item = &str> {
-        self.bundle.definitions()
-    }
-
     /// The blob.
     pub fn bundle(&self) -> &Bundle {
         &self.bundle

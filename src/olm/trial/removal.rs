@@ -131,7 +131,8 @@ pub fn removal(trial: &Trial, present: &Present) -> Result<Removal, Refused> {
         groups: of_trial(&present.groups),
         ..Removal::default()
     };
-    let bundles = bundles(trial, present);
+    let catalog = catalog(trial, present);
+    let bundles: BTreeSet<&str> = catalog.iter().flat_map(Catalog::bundle_names).collect();
     let (ours, others): (Vec<&Value>, Vec<&Value>) = present
         .csvs
         .iter()
@@ -146,17 +147,16 @@ pub fn removal(trial: &Trial, present: &Present) -> Result<Removal, Refused> {
         });
     }
     removal.spare_the_versions(trial, &bundles, &others);
-    removal.definitions(trial, present, &ours, &others);
+    removal.definitions(catalog.as_ref(), &ours, &others);
     removal.csvs = ours.into_iter().cloned().collect();
     removal.spare_the_group(trial, present, &others);
     Ok(removal)
 }
 
 impl Removal {
-    fn definitions(&mut self, trial: &Trial, present: &Present, ours: &[&Value], others: &[&Value]) {
-        let catalog = catalog(trial, present);
+    fn definitions(&mut self, catalog: Option<&Catalog>, ours: &[&Value], others: &[&Value]) {
         let bundles = catalog
-            .iter()
+            .into_iter()
             .flat_map(|catalog| catalog.bundle_names().filter_map(|name| catalog.bundle(name)));
         let own = ours
             .iter()
@@ -178,7 +178,7 @@ impl Removal {
         }
     }
 
-    fn spare_the_versions(&mut self, trial: &Trial, bundles: &BTreeSet<String>, others: &[&Value]) {
+    fn spare_the_versions(&mut self, trial: &Trial, bundles: &BTreeSet<&str>, others: &[&Value]) {
         let spared = others
             .iter()
             .filter(|csv| text(csv, "/metadata/namespace") == trial.namespace);
@@ -203,7 +203,7 @@ impl Removal {
 }
 
 /// A version is of the trial if its Subscription says so or its catalog has it, and no other Subscription says that it is its own.
-fn is_installed(trial: &Trial, present: &Present, bundles: &BTreeSet<String>, csv: &Value) -> bool {
+fn is_installed(trial: &Trial, present: &Present, bundles: &BTreeSet<&str>, csv: &Value) -> bool {
     let csv_name = name(csv);
     let names = |subscription: &&Value| {
         ["/status/installedCSV", "/status/currentCSV"]
@@ -222,12 +222,6 @@ fn is_installed(trial: &Trial, present: &Present, bundles: &BTreeSet<String>, cs
 fn catalog(trial: &Trial, present: &Present) -> Option<Catalog> {
     let content = present.content.as_ref().filter(|content| trial.owns(content))?;
     Catalog::of_text("catalog", content_of(content), &trial.package).ok()
-}
-
-fn bundles(trial: &Trial, present: &Present) -> BTreeSet<String> {
-    let catalog = catalog(trial, present);
-    let names = catalog.iter().flat_map(Catalog::bundle_names);
-    names.map(str::to_owned).collect()
 }
 
 fn owned(csv: &Value) -> &[Value] {

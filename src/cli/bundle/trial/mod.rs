@@ -97,7 +97,7 @@ impl Definitions {
             return Ok(());
         }
         let mut found = Vec::new();
-        for name in bundle.definitions() {
+        for name in bundle.bundle().definitions() {
             let definition = site.reader.get(&DEFINITION, None, name).await;
             let definition = definition.map_err(|refusal| {
                 format!("cannot tell whether the definition {name} is there already: {refusal}; --replace-definitions goes on all the same")

@@ -13,7 +13,6 @@ use crate::cli::cluster::reader::{
 use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::catalog::{Catalog, Edges, Rendered, default_channel_of};
-use crate::olm::manifests::list;
 use crate::olm::trial::{Place, Trial, begin, extend};
 use crate::package::operator_image;
 
@@ -71,12 +70,7 @@ fn wanted(rendered: Rendered, channel: Option<&str>) -> Result<Wanted, Failure> 
         .or(own)
         .unwrap_or_else(|| CHANNEL.to_owned());
     let csv = rendered.name().to_owned();
-    let metadata = rendered.bundle().properties.iter();
-    let modes = metadata
-        .filter(|property| property.kind == "olm.csv.metadata")
-        .flat_map(|property| list(&property.value, "/installModes"))
-        .cloned()
-        .collect();
+    let modes = rendered.bundle().install_modes().cloned().collect();
     let mut catalog = Catalog::empty(rendered.package());
     extend(&mut catalog, rendered, &channel, &Edges::default())?;
     Ok(Wanted {

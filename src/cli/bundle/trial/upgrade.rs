@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::stages::Stages;
 use super::{Bundle, Definitions, Patience, Site, Where, follow, told_to_stop};
-use crate::cli::catalog::EdgeArgs;
+use crate::cli::catalog::{EdgeArgs, tell_risks};
 use crate::cli::cluster::reader::{CONFIG_MAP, CSV, DEPLOYMENT, NO_COPIES, SUBSCRIPTION};
 use crate::cli::cluster::writer::Same;
 use crate::cli::stop::until_stopped;
@@ -66,12 +66,7 @@ async fn upgrade(args: &Args, rendered: Rendered) -> Result<String, Failure> {
         &site.list(&CSV, NO_COPIES).await?,
         &tried.subscription,
     )?;
-    for dropped in tried.catalog.dropped_versions(&name) {
-        eprintln!("note: {dropped}");
-    }
-    for stranded in tried.catalog.stranded(&name) {
-        eprintln!("note: {stranded}");
-    }
+    tell_risks(&tried.catalog, &name);
     stages.tell(&format!(
         "from {} by way of {}",
         tried.installed,
