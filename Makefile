@@ -7,10 +7,14 @@ VERSION  ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 PUBLISHED := registry.roadstead.dev
 REGISTRY ?= $(PUBLISHED)
 IMG         ?= $(REGISTRY)/roadstead-operator:v$(VERSION)
-BUNDLE_IMG  ?= $(REGISTRY)/roadstead-bundle:v$(VERSION)
-CATALOG_IMG ?= $(REGISTRY)/roadstead-catalog:latest
-# bundle/ and catalog/ are checked in with the published images; those of another registry come to lie in dist/olm
-OLM_DIR     ?= $(if $(filter-out $(PUBLISHED)/%,$(IMG) $(BUNDLE_IMG)),dist/olm,.)
+# olm, or olm-v1, whose bundle and catalog have names of their own
+INSTALLER   ?= olm
+OF_INSTALLER := $(addprefix -,$(filter-out olm,$(INSTALLER)))
+BUNDLE_IMG  ?= $(REGISTRY)/roadstead-bundle$(OF_INSTALLER):v$(VERSION)
+CATALOG_IMG ?= $(REGISTRY)/roadstead-catalog$(OF_INSTALLER):latest
+# bundle/ and catalog/ are checked in with the published images, for OLM; those of another registry come to lie in dist/olm, and those for OLM v1 in
+# dist/olm-v1
+OLM_DIR     ?= $(if $(filter-out olm,$(INSTALLER))$(filter-out $(PUBLISHED)/%,$(IMG) $(BUNDLE_IMG)),dist/$(INSTALLER),.)
 LAYOUTS     := $(if $(filter .,$(OLM_DIR)),dist,$(OLM_DIR))
 # What the catalog's image holds: static programs, one for each platform, with commas between
 CATALOG_BINARY ?= dist/roadstead
@@ -65,10 +69,10 @@ check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	@hack/stage "format"       cargo fmt --all --check
 	@hack/stage "clippy"       cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@hack/stage "pure tests"   cargo test --quiet --no-fail-fast --workspace --lib --bins $(call flags,$(filter-out $(WITHOUT),$(PURE_FILES)))
-# All simulations take in the few of `make check`. The local cluster's own tests run before end to end, never beside it: two busy clusters would slow each other down
+# The program that end to end puts into images is one crate on one core for most of its time. All simulations take in the few of `make check`. The local cluster's own tests run before end to end, never beside it: two busy clusters would slow each other down
 test: ## Every promise once: pure, on a real API server, end to end on the local cluster
 	@hack/stage "cluster programs" hack/cluster/cluster programs
-	@$(MAKE) --no-print-directory check WITHOUT=tests/simulation.rs
+	@hack/beside "static program" hack/build-static -- $(MAKE) --no-print-directory check WITHOUT=tests/simulation.rs
 	@hack/stage "simulations, all of them" env SIMULATION=full cargo test --quiet --test simulation
 	@hack/stage "dependencies"   hack/deny
 	@hack/stage "upstream tools as judge" cargo test --quiet $(call flags,$(JUDGE_FILES))
@@ -81,9 +85,9 @@ test: ## Every promise once: pure, on a real API server, end to end on the local
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES)) -- --test-threads 4
 	@hack/stage "a database's instances" cargo test --quiet $(call flags,$(INSTANCE_FILES)) -- --test-threads 2
-soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm|database RUNS=5 SECONDS=600 ROUNDS=20 FAULTS=100 BACKGROUND=true
+soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm|catalog|database RUNS=5 SECONDS=600 ROUNDS=20 FAULTS=100 BACKGROUND=true
 	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" ROUNDS="$(ROUNDS)" FAULTS="$(FAULTS)" BACKGROUND="$(BACKGROUND)" hack/soak
-bench-catalog: ## Judge and serve a large catalog, beside opm in one run; prints the table
+bench-catalog: build-static ## Judge and serve a large catalog, beside opm in one run; prints the table
 	@hack/cluster/cluster programs
 	cargo bench --quiet --bench catalog
 mutants: ## Seed known bugs one by one and see which the tests catch: NAMES=...
@@ -112,13 +116,13 @@ docker-build: build-static ## Build the operator's image: IMG=...
 docker-push: ## Push it: IMG=...
 	$(call require,$(CONTAINER_TOOL),install docker or podman or buildah and name it with CONTAINER_TOOL=)
 	$(CONTAINER_TOOL) push $(IMG)
-bundle: manifests ## Write bundle/ for VERSION; with another REGISTRY dist/olm/bundle
-	$(ROADSTEAD) bundle generate --version $(VERSION) --image $(IMG) --output $(OLM_DIR)/bundle
+bundle: manifests ## Write bundle/ for VERSION; with another REGISTRY dist/olm/bundle, with INSTALLER=olm-v1 dist/olm-v1/bundle
+	$(ROADSTEAD) bundle generate --for $(INSTALLER) --version $(VERSION) --image $(IMG) --output $(OLM_DIR)/bundle
 bundle-build: ## Build the bundle's image, as a layout in dist/: BUNDLE_IMG=... Needs no container tool, as the three below
 	$(ROADSTEAD) bundle build $(OLM_DIR)/bundle --tag $(BUNDLE_IMG) --output $(LAYOUTS)/bundle.tar --force
 bundle-push: ## Push it: BUNDLE_IMG=...
 	$(ROADSTEAD) bundle push $(LAYOUTS)/bundle.tar $(BUNDLE_IMG)
-catalog-build: $(if $(filter dist/roadstead,$(CATALOG_BINARY)),build-static) ## Build the image of catalog/, which serves itself: CATALOG_IMG=... With another REGISTRY, dist/olm/bundle is added to a copy of it first
+catalog-build: $(if $(filter dist/roadstead,$(CATALOG_BINARY)),build-static) ## Build the image of catalog/, which serves itself: CATALOG_IMG=... With another REGISTRY or INSTALLER, the bundle in dist/ is added to a copy of it first
 ifneq ($(filter-out .,$(OLM_DIR)),)
 	rm -rf $(OLM_DIR)/catalog
 	cp -R catalog $(OLM_DIR)/catalog

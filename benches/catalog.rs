@@ -14,11 +14,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use roadstead::olm::registry::api;
+use roadstead::olm::registry::api::experimental_registry_client::ExperimentalRegistryClient;
 use roadstead::olm::registry::api::registry_client::RegistryClient;
 use serde_json::{Value, json};
 use tonic::transport::Channel;
+use tonic::{Code, Streaming};
 use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 const PACKAGES: usize = 300;
 const VERSIONS: usize = 10;
@@ -31,7 +37,8 @@ fn main() {
     let configs = folder.path().join("configs");
     let bytes = write(&configs);
     let opm = opm::program();
-    let ours = Path::new(env!("CARGO_BIN_EXE_roadstead"));
+    // As in the image of a catalog: linked statically
+    let ours = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/dist/roadstead"));
     println!(
         "{PACKAGES} packages, {} bundles, {} MB of JSON; medians of {RUNS}",
         PACKAGES * VERSIONS,
@@ -91,7 +98,9 @@ fn main() {
                 "--address",
                 &format!("127.0.0.1:{port}"),
             ])
-            .arg(&configs);
+            .arg(&configs)
+            // As in the image of a catalog
+            .envs(roadstead::olm::oci::catalog::MEMORY);
         command
     };
     let serve = |command: &dyn Fn(u16) -> Command| {
@@ -241,7 +250,8 @@ async fn served(command: &dyn Fn(u16) -> Command) -> Served {
     let channel = loop {
         if let Ok(channel) = endpoint.connect().await {
             let request = HealthCheckRequest::default();
-            if HealthClient::new(channel.clone()).check(request).await.is_ok() {
+            let health = HealthClient::new(channel.clone()).check(request).await;
+            if health.is_ok_and(|health| health.into_inner().status() == ServingStatus::Serving) {
                 break channel;
             }
         }
@@ -249,7 +259,7 @@ async fn served(command: &dyn Fn(u16) -> Command) -> Served {
         tokio::time::sleep(Duration::from_millis(2)).await;
     };
     let ready = begun.elapsed().as_secs_f64();
-    let mut client = RegistryClient::new(channel);
+    let mut client = RegistryClient::new(channel.clone());
     let (mut best, mut last) = (0.0_f64, api::Bundle::default());
     for _ in 0..3 {
         let (begun, mut count) = (Instant::now(), 0);
@@ -265,6 +275,7 @@ async fn served(command: &dyn Fn(u16) -> Command) -> Served {
         best = best.max(count as f64 / begun.elapsed().as_secs_f64());
     }
     ask_the_rest(&mut client, last).await;
+    ask_what_few_do(channel).await;
     Served {
         ready,
         resident: memory(&process.0, "VmRSS"),
@@ -272,11 +283,18 @@ async fn served(command: &dyn Fn(u16) -> Command) -> Served {
     }
 }
 
+/// Reads an answer to its end.
+async fn read<T>(answer: Result<tonic::Response<Streaming<T>>, tonic::Status>) {
+    let mut answer = answer.unwrap().into_inner();
+    while answer.message().await.unwrap().is_some() {}
+}
+
 async fn ask_the_rest(client: &mut RegistryClient<Channel>, bundle: api::Bundle) {
     let api::Bundle {
         package_name: pkg_name,
         channel_name,
         csv_name,
+        replaces,
         ..
     } = bundle;
     let (group, version, kind) = ("example.org".to_owned(), "v1".to_owned(), "Widget".to_owned());
@@ -296,45 +314,64 @@ async fn ask_the_rest(client: &mut RegistryClient<Channel>, bundle: api::Bundle)
         client.get_package(api::GetPackageRequest { name }).await.unwrap();
     }
     let request = api::GetBundleRequest {
-        pkg_name,
-        channel_name,
-        csv_name: csv_name.clone(),
+        pkg_name: pkg_name.clone(),
+        channel_name: channel_name.clone(),
+        csv_name,
     };
     client.get_bundle(request).await.unwrap();
+    let request = api::GetReplacementRequest {
+        csv_name: replaces.clone(),
+        pkg_name,
+        channel_name,
+    };
+    client.get_bundle_that_replaces(request).await.unwrap();
+    let request = api::GetAllReplacementsRequest { csv_name: replaces };
+    read(client.get_channel_entries_that_replace(request).await).await;
     let request = api::GetLatestProvidersRequest {
         group: group.clone(),
         version: version.clone(),
         kind: kind.clone(),
         plural: String::new(),
     };
-    drop(
-        client
-            .get_latest_channel_entries_that_provide(request)
-            .await
-            .unwrap(),
-    );
+    read(client.get_latest_channel_entries_that_provide(request).await).await;
     let request = api::GetDefaultProviderRequest {
         group: group.clone(),
         version: version.clone(),
         kind: kind.clone(),
         plural: String::new(),
     };
-    drop(client.get_default_bundle_that_provides(request).await);
+    client.get_default_bundle_that_provides(request).await.unwrap();
     let request = api::GetAllProvidersRequest {
         group,
         version,
         kind,
         plural: String::new(),
     };
-    let mut all = client
-        .get_channel_entries_that_provide(request)
-        .await
-        .unwrap()
-        .into_inner();
-    while all.message().await.unwrap().is_some() {}
-    drop(
-        client
-            .get_channel_entries_that_replace(api::GetAllReplacementsRequest { csv_name })
-            .await,
-    );
+    read(client.get_channel_entries_that_provide(request).await).await;
+}
+
+/// What is no part of OLM's own questions: documents of somebody's own, which not every `opm` tells, and what the services are.
+async fn ask_what_few_do(channel: Channel) {
+    let mut request = tonic::Request::new(api::ExperimentalListPackageCustomSchemasRequest {
+        schema: "example.org.note".to_owned(),
+        package_name: "package-0".to_owned(),
+    });
+    let known = "true".parse().unwrap();
+    request.metadata_mut().insert("x-acknowledge-experimental", known);
+    let mut client = ExperimentalRegistryClient::new(channel.clone());
+    match client.experimental_list_package_custom_schemas(request).await {
+        Err(status) if status.code() == Code::Unimplemented => {}
+        answer => read(answer).await,
+    }
+    let question = |message_request| ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(message_request),
+    };
+    let questions = [
+        question(MessageRequest::ListServices(String::new())),
+        question(MessageRequest::FileContainingSymbol("api.Registry".to_owned())),
+    ];
+    let mut client = ServerReflectionClient::new(channel);
+    let questions = futures::stream::iter(questions);
+    read(client.server_reflection_info(questions).await).await;
 }

@@ -17,6 +17,8 @@ mod apiserver;
 mod broken_bundles;
 #[path = "support/definitions.rs"]
 mod definitions;
+#[path = "support/rules.rs"]
+mod rules;
 
 use apiserver::ApiServer;
 use broken_bundles::{Files, plain, put};
@@ -74,6 +76,41 @@ async fn a_definition_is_refused_if_the_api_server_refuses_it() {
         let (ours, theirs) = refused(&api, files).await;
         if ours.is_empty() != theirs.is_none() {
             wrong.push(format!("{name}: ours {ours:?}; the API server's {theirs:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What the API server refuses and we do not, which is no harm: it looks at the types of arguments, of keys and of what may not be there, and at the cost.
+const LEFT_TO_IT: &[&str] = &[
+    "int == 1",
+    "self.map[1] == 1",
+    "size(self.int) == 1",
+    "self.text.startsWith(1)",
+    "self.text.split(',').join('.') == 'a'",
+    "quantity('1Gi').add(quantity('1')).sign() == 1",
+    "self.?text.optMap(t, t + 'a').orValue('') == 'a'",
+    "optional and compared",
+    "a message",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_is_refused_if_the_api_server_refuses_it() {
+    let api = api().await;
+    let mut wrong = Vec::new();
+    for rule in rules::all() {
+        let mut files = plain();
+        let root = json!({"type": "object", "properties": {"field": rule.schema}});
+        put(&mut files.crd, "/spec/versions/0/schema/openAPIV3Schema", root);
+        let (ours, theirs) = refused(&api, files).await;
+        let is_left = LEFT_TO_IT.contains(&rule.name.as_str());
+        if ours.is_empty() != theirs.is_none() && !is_left
+            || is_left && (theirs.is_none() || !ours.is_empty())
+        {
+            wrong.push(format!(
+                "{}: ours {ours:?}; the API server's {theirs:?}",
+                rule.name
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -6,13 +6,17 @@
 mod broken_bundles;
 #[path = "support/bundle_judge.rs"]
 mod judge;
+#[path = "support/platform_bundles.rs"]
+mod platform_bundles;
 #[path = "support/verdicts.rs"]
 mod verdicts;
 
 use std::path::Path;
 
 use broken_bundles::{Files, all, plain, put};
-use roadstead::olm::registry_v1::{Suite, validate};
+use platform_bundles::{Case, inspected};
+use roadstead::olm::findings::Finding;
+use roadstead::olm::registry_v1::{Bundle, Suite, validate, validate_platforms};
 use roadstead::olm::yaml;
 use serde_json::{Value, json};
 
@@ -117,4 +121,60 @@ fn what_only_looks_wrong_is_valid_for_both() {
         assert_eq!(validate(folder.path(), &[]).unwrap(), [], "{name}");
         assert_eq!(refused(folder.path(), &[]), [""; 0], "{name}");
     }
+}
+
+/// The gravest that is found; of upstream's words the levels are the same.
+fn worst<'a>(levels: impl Iterator<Item = &'a str>) -> &'a str {
+    levels.fold("none", |worst, level| match (worst, level) {
+        ("error", _) | (_, "error") => "error",
+        _ => level,
+    })
+}
+
+/// What upstream says of the platforms, where Docker knows the images. It is played, since upstream pulls each image whole.
+fn upstream_on_platforms(case: &Case, bundle: &Path) -> Vec<Value> {
+    let images = tempfile::tempdir().unwrap();
+    for (name, image) in &case.images {
+        if let Some(document) = inspected(*image) {
+            let path = images.path().join(name.replace('/', "_"));
+            std::fs::write(path, document.to_string()).unwrap();
+        }
+    }
+    let played = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/multiarch");
+    let path = format!("{played}:{}", std::env::var("PATH").unwrap());
+    let images = images.path().display().to_string();
+    let environment = [("PATH", &*path), ("PLAYED_IMAGES", &*images)];
+    let results = judge::findings_amid(bundle, &["multiarch"], &environment);
+    let (theirs, others): (Vec<Value>, _) = results
+        .into_iter()
+        .partition(|result| result["by"] == "multiarch");
+    assert!(others.iter().all(|result| result["by"] != "panic"), "{others:?}");
+    theirs
+}
+
+#[test]
+fn platforms_are_judged_as_upstream_does_or_the_difference_is_argued() {
+    let mut wrong = Vec::new();
+    for case in platform_bundles::all() {
+        let folder = tempfile::tempdir().unwrap();
+        case.files.write(folder.path());
+        let (bundle, _) = Bundle::read(folder.path()).unwrap();
+        let ours = validate_platforms(&bundle, &case.platforms());
+        let theirs = upstream_on_platforms(&case, folder.path());
+        let levels = |finding: &Finding| {
+            if verdicts::is_error(finding) {
+                "error"
+            } else {
+                "warning"
+            }
+        };
+        let verdicts = [
+            worst(ours.iter().map(levels)),
+            worst(theirs.iter().filter_map(|result| result["level"].as_str())),
+        ];
+        if (verdicts[0] == verdicts[1]) != case.differs.is_none() {
+            wrong.push(format!("{}: {verdicts:?}: {ours:#?} {theirs:#?}", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -75,7 +75,7 @@ fn a_catalog_is_pushed_to_the_same_digest_each_time_with_what_olm_asks_of_it() {
         config["config"],
         json!({
             "User": "1001",
-            "Env": ["PATH=/bin"],
+            "Env": ["PATH=/bin", "MALLOC_ARENA_MAX=1", "MALLOC_TRIM_THRESHOLD_=65536"],
             "Entrypoint": ["/bin/roadstead"],
             "Cmd": ["catalog", "serve", "/configs"],
             "Labels": {"operators.operatorframework.io.index.configs.v1": "/configs"},

@@ -16,10 +16,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use broken_catalogs::{Broken, all, plain};
+use broken_catalogs::{Broken, all, plain, sound};
 use roadstead::olm::fbc::validate;
 use roadstead::olm::fbc::view::View;
 use roadstead::olm::findings::Finding;
+use rstest::rstest;
 use verdicts::is_error;
 
 /// Whether upstream refuses a catalog, and its words.
@@ -56,7 +57,8 @@ fn each_broken_rule_is_found_and_upstream_judges_as_we_do_or_the_difference_is_a
 #[test]
 fn what_is_valid_is_so_for_both() {
     let opm = opm::program();
-    for documents in [plain(), catalogs::rich()] {
+    let sound = sound().into_iter().chain([("rich", catalogs::rich())]);
+    for (name, documents) in sound {
         let folder = tempfile::tempdir().unwrap();
         catalogs::write(folder.path(), &documents);
         let errors: Vec<Finding> = validate(folder.path())
@@ -64,8 +66,8 @@ fn what_is_valid_is_so_for_both() {
             .into_iter()
             .filter(is_error)
             .collect();
-        assert_eq!(errors, []);
-        assert_eq!(refused_by_opm(&opm, folder.path()), None);
+        assert_eq!(errors, [], "{name}");
+        assert_eq!(refused_by_opm(&opm, folder.path()), None, "{name}");
     }
 }
 
@@ -161,7 +163,7 @@ fn a_finding_names_the_line_and_all_are_told_at_once() {
     let findings = validate(folder.path()).unwrap();
     let told: Vec<(&str, String)> = findings.iter().map(|it| (it.code, line(it.place.line))).collect();
     let expected = [
-        ("skip-empty", r#""name": "a.v1.1.0","#),
+        ("skip-empty", r#""""#),
         ("image-reference", r#""image": "a b","#),
         ("bundle-without-entry", "{"),
     ];
@@ -171,6 +173,42 @@ fn a_finding_names_the_line_and_all_are_told_at_once() {
             "{code} at {at}: {told:?}"
         );
     }
+}
+
+/// By the way that leads to it, and not by the first that is called so.
+#[rstest]
+#[case::a_type(
+    "- replaces: x\n  name: a\n  skips: b\n",
+    "entries[0].skips: invalid type",
+    12
+)]
+#[case::a_type_in_a_list(
+    "- {name: a}\n- name: a\n  skips: [\n    1]\n",
+    "entries[1].skips[0]: invalid type",
+    13
+)]
+#[case::in_capitals("- Replaces: x\n  Name: 1\n", "entries[0].Name: invalid type", 11)]
+#[case::no_text(
+    "- replaces: x\n  name: a\n  skipRange: x\n",
+    "channel s: skipRange of a is \"x\"",
+    12
+)]
+#[case::a_name("- replaces: b\n  name: a\n- name: b\n", "channel s lists \"b\"", 12)]
+fn a_finding_in_yaml_names_the_line_of_its_field(
+    #[case] entries: &str,
+    #[case] message: &str,
+    #[case] line: usize,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let package = "---\nschema: olm.package\nname: a\ndefaultChannel: s\n";
+    let channel = format!("---\nschema: olm.channel\nname: s\npackage: a\nentries:\n{entries}");
+    std::fs::write(folder.path().join("a.yaml"), package.to_owned() + &channel).unwrap();
+    let findings = validate(folder.path()).unwrap();
+    let found = findings
+        .iter()
+        .find(|finding| finding.message.starts_with(message));
+    let found = found.unwrap_or_else(|| panic!("{message}: {findings:#?}"));
+    assert_eq!(found.place.line, line, "{message}");
 }
 
 /// What an upstream user gets by three commands.

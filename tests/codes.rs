@@ -11,6 +11,8 @@ mod broken_catalogs;
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
 #[path = "support/catalogs.rs"]
 mod catalogs;
+#[path = "support/platform_bundles.rs"]
+mod platform_bundles;
 
 use roadstead::olm::findings::{Code, bundle, catalog};
 
@@ -23,9 +25,11 @@ fn untried(all: &[&'static Code], tried: &[&str], unreadable: &str) -> Vec<&'sta
 }
 
 #[test]
-fn each_code_is_broken_by_a_bundle_of_the_table() {
+fn each_code_is_broken_by_a_bundle_of_the_tables() {
     let table = broken_bundles::all();
-    let tried: Vec<&str> = table.iter().map(|broken| broken.code).collect();
+    let platforms = platform_bundles::all();
+    let platforms = platforms.iter().flat_map(|case| case.codes.iter().copied());
+    let tried: Vec<&str> = table.iter().map(|broken| broken.code).chain(platforms).collect();
     assert_eq!(untried(bundle::ALL, &tried, "manifest-unreadable"), [""; 0]);
 }
 

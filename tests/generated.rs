@@ -53,7 +53,8 @@ fn the_catalog_holds_the_bundle_as_it_is_or_not_yet() {
         return; // between two releases
     }
     let mut tree = package::tree(&version).unwrap();
-    tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
+    tree.merge(package::bundle(&tree, &version, &catalog).unwrap())
+        .unwrap();
     let bundle = format!("{}.v{version}", package::PACKAGE);
     let names = catalog.channel_names();
     let channels: Vec<String> = names
@@ -86,7 +87,8 @@ fn generated_twice_is_the_same_to_the_byte() {
     let version = package::version().unwrap();
     let everything = || {
         let mut tree = package::tree(&version).unwrap();
-        tree.merge(package::bundle(&tree, &version, &released()).unwrap());
+        tree.merge(package::bundle(&tree, &version, &released()).unwrap())
+            .unwrap();
         tree
     };
     assert_eq!(everything(), everything());

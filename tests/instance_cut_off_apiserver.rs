@@ -1,4 +1,4 @@
-//! Instances that do not hear from the API server, with a real one and real PostgreSQL.
+//! Instances that do not hear from the API server, or from each other, with a real one and real PostgreSQL.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use database_processes::{Database, LIMIT};
 use database_writers::Writers;
-use roadstead::api::database::agent::{Role, Synchronous, Timing};
+use roadstead::api::database::agent::{Lsn, Record, Role, Synchronous, Timing};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn figure(name: &str, pause: Duration) {
@@ -172,4 +172,38 @@ async fn what_an_instance_without_the_api_server_has_more_is_had_from_it() {
     let follows = format!("Follow(Some(\\\"further-{further}\\\"))");
     assert!(database.has_logged(&follows), "{}", database.logs());
     writers.finish(&database).await;
+}
+
+/// Commits waited for nobody, the last of them went no further than the primary's own disk, and then its container ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_comes_back_says_where_the_log_ended_that_the_next_began_without() {
+    let database = Arc::new(Database::serving("left", 210, 2, Synchronous::Off).await);
+    let primary = database.primary().await.unwrap();
+    let replica = 1 - primary;
+    database.settled().await;
+    let receiver = database.instances[replica].process("walreceiver");
+    kill_process(receiver, Signal::STOP).unwrap();
+    let write = "SELECT pg_logical_emit_message(true, 'test', repeat('x', 20000))::text";
+    database.ask(primary, write).await.unwrap();
+    let flushed = "SELECT pg_current_wal_flush_lsn()::text";
+    let flushed: Lsn = database.ask(primary, flushed).await.unwrap().parse().unwrap();
+    database.kill(primary, true).await;
+    // It ends before it reads what was sent meanwhile.
+    kill_process(receiver, Signal::TERM).unwrap();
+    kill_process(receiver, Signal::CONT).unwrap();
+    database.another_primary(primary).await;
+    database.start(primary);
+    database.whole().await;
+    let (_, record, _) = database.lease().await;
+    let record: Record = serde_json::from_value(record).unwrap();
+    let (from, _) = record.missing.unwrap();
+    let (since, end) = database.report(primary).await.unwrap().wrote_up_to.unwrap();
+    assert_eq!(since, record.missing_since);
+    // What it wrote of its own in its last moments is little.
+    let rest = end.ahead_of(flushed);
+    assert!(
+        end >= flushed && rest < 8192,
+        "{end} is {rest} bytes after {flushed}"
+    );
+    assert!(flushed.ahead_of(from) > 20_000, "{from} to {flushed}");
 }

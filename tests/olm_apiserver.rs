@@ -54,7 +54,8 @@ async fn update(client: &Client, definition: &DynamicObject) {
 /// The definition as the manifests have it.
 fn in_manifests() -> DynamicObject {
     let mut tree = Tree::default();
-    tree.insert("all.yaml", gadgets::documents().join("\n---\n"));
+    tree.insert("all.yaml", gadgets::documents().join("\n---\n"))
+        .unwrap();
     let manifests = Manifests::of_tree(&tree).unwrap();
     let mut definitions = csv::crds(&manifests).cloned();
     let gadgets = definitions

@@ -32,8 +32,8 @@ fn the_bundle_holds_what_the_csv_does_not_stand_for() {
         [
             "bundle/manifests/example.org_widgets.yaml",
             "bundle/manifests/manager-metrics_v1_service.yaml",
-            "bundle/manifests/widgets-viewer_v1_clusterrole.yaml",
             "bundle/manifests/widgets.clusterserviceversion.yaml",
+            "bundle/manifests/widgets_3Aviewer_v1_clusterrole.yaml",
             "bundle/metadata/annotations.yaml",
             "bundle/tests/scorecard/config.yaml",
             "bundle.Dockerfile",
@@ -172,6 +172,55 @@ fn what_a_bundle_cannot_hold_is_refused_by_name(#[case] object: &str, #[case] me
     let all = format!("{}\n---\n{object}\n", all.join("\n---\n"));
     let error = bundle::generate(&widgets::manifests_of(&all), &widgets::options("1.2.3")).unwrap_err();
     assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn samples_are_compared_with_the_schemas_of_their_definitions() {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let all = all.join("\n---\n");
+    assert_eq!(csv::broken_samples(&widgets::manifests_of(&all)), [""; 0]);
+    let broken = all.replace(
+        "spec: {replicas: 1}",
+        "spec: {replicas: many, parts: [{size: tiny}]}",
+    );
+    let told = [
+        "all.yaml: the example Widget first: spec.parts[0].size is \"tiny\"; accepted are \"small\", \"large\"",
+        "all.yaml: the example Widget first: spec.replicas is \"many\"; its schema says integer",
+    ];
+    let mut found = csv::broken_samples(&widgets::manifests_of(&broken));
+    found.sort();
+    assert_eq!(found, told);
+}
+
+/// Role names may have colons, of which nothing is left where a file name has none.
+#[test]
+fn two_roles_whose_names_look_alike_are_both_shipped() {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let role = |name: &str| {
+        format!(
+            "{{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {{name: \"{name}\"}}}}"
+        )
+    };
+    let all = [all.join("\n---\n"), role("op:view"), role("op-view")];
+    let manifests = widgets::manifests_of(&all.join("\n---\n"));
+    let tree = bundle::generate(&manifests, &widgets::options("1.2.3")).unwrap();
+    for (file, name) in [("op_3Aview", "op:view"), ("op-view", "op-view")] {
+        let text = tree
+            .get(format!("bundle/manifests/{file}_v1_clusterrole.yaml"))
+            .unwrap();
+        assert!(text.contains(&format!("name: {name}\n")), "{text}");
+    }
+}
+
+/// Their kinds are of two groups, which the file's name does not say.
+#[test]
+fn of_two_objects_of_one_file_none_is_lost_without_a_word() {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let other = "{apiVersion: serving.example.com/v1, kind: Service, metadata: {name: manager-metrics}}";
+    let manifests = widgets::manifests_of(&format!("{}\n---\n{other}\n", all.join("\n---\n")));
+    let error = bundle::generate(&manifests, &widgets::options("1.2.3")).unwrap_err();
+    let told = "bundle/manifests/manager-metrics_v1_service.yaml: two things would be written there; give one of them another name";
+    assert_eq!(error.to_string(), told);
 }
 
 #[rstest]

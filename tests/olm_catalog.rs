@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use roadstead::olm::catalog::deprecations::Deprecation;
 use roadstead::olm::catalog::{Catalog, Channel, Rendered, default_bundle_image, default_channels};
+use roadstead::olm::{Tree, yaml};
 use rstest::rstest;
 
 fn add(catalog: &mut Catalog, version: &str, channels: &[&str]) {
@@ -391,15 +392,107 @@ fn deprecations_are_in_the_order_of_what_they_are_about_and_stay_when_a_release_
     assert!(!text(&catalog).contains("olm.deprecations"));
 }
 
+/// What the file holds of gadgets: as a catalog of one file for all has it.
+const GADGETS: &str = "\
+---
+{schema: olm.package, name: gadgets, defaultChannel: stable}
+---
+{schema: olm.channel, package: gadgets, name: stable, entries: [{name: gadgets.v1}]}
+---
+{schema: olm.bundle, package: gadgets, name: gadgets.v1, image: i, properties: []}
+---
+{schema: olm.deprecations, package: gadgets, entries: [{reference: {schema: olm.package}, message: m}]}
+";
+
+#[test]
+fn what_a_file_holds_of_another_package_stays_whatever_is_done() {
+    let held = |text: &str| -> Vec<serde_json::Value> { yaml::parse("catalog", text).unwrap() };
+    let mut catalog = reread(&(text(&two_releases()) + GADGETS)).unwrap();
+    assert_eq!(catalog.bundle_names().count(), 2);
+    add(&mut catalog, "1.11.0", &["stable"]);
+    catalog.remove("widgets.v1.9.0", &[]).unwrap();
+    catalog
+        .deprecate_one(Deprecation::of_package("use gadgets"))
+        .unwrap();
+    catalog.check().unwrap();
+    let written = held(&text(&catalog));
+    assert_eq!(written[0]["name"], "widgets");
+    for document in held(GADGETS) {
+        assert!(written.contains(&document), "{document} is lost");
+    }
+}
+
+#[test]
+fn fields_that_nobody_knows_stay_wherever_they_are() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["stable"]);
+    let noted = |text: &str, before: &str| text.replacen(before, &format!("{before}  note: kept\n"), 1);
+    let plain = text(&catalog);
+    let mut marked = noted(&plain, "- name: widgets.v1.0.0\n");
+    marked = noted(&marked, "- type: olm.package\n");
+    for schema in ["olm.package", "olm.channel", "olm.bundle"] {
+        marked = marked.replace(
+            &format!("schema: {schema}\n"),
+            &format!("note: kept\nschema: {schema}\n"),
+        );
+    }
+    let mut catalog = reread(&marked).unwrap();
+    for version in ["1.1.0", "1.0.0"] {
+        add(&mut catalog, version, &["stable"]);
+    }
+    let written = text(&catalog);
+    // What a property says beside its value is the bundle's word, which was given anew
+    assert_eq!(marked.matches("note: kept").count(), 5, "{marked}");
+    assert_eq!(written.matches("note: kept").count(), 4, "{written}");
+}
+
+/// One that carries its manifests has none: `migrate` keeps such as it is, and so does whatever edits the catalog afterwards.
 #[rstest]
-#[case::another_package(
-    "---\n{schema: olm.deprecations, package: gears, entries: []}\n",
-    "olm.deprecations: package is \"gears\"; it must be widgets, the package of the catalog"
+#[case::missing("")]
+#[case::empty("image: ''\n")]
+fn a_bundle_without_an_image_does_not_keep_the_catalog_from_being_edited(#[case] image: &str) {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["stable"]);
+    let plain = text(&catalog);
+    let line = plain.lines().find(|line| line.starts_with("image: ")).unwrap();
+    let mut catalog = reread(&plain.replace(&format!("{line}\n"), image)).unwrap();
+    add(&mut catalog, "1.1.0", &["stable"]);
+    catalog.check().unwrap();
+    assert_eq!(catalog.bundle("widgets.v1.0.0").unwrap().image, "");
+    assert_eq!(text(&catalog).matches("\nimage: ").count(), 1);
+}
+
+#[test]
+fn space_around_the_name_of_a_channel_is_no_part_of_it() {
+    let bundle = widgets::bundle("1.0.0");
+    let mut tree = Tree::default();
+    for (path, text) in bundle.files() {
+        let spaced = text.replace("candidate,stable", "' candidate, ,stable '");
+        tree.insert(path, spaced).unwrap();
+    }
+    let file = "bundle/metadata/annotations.yaml";
+    assert_ne!(tree.get(file), bundle.get(file));
+    let rendered = Rendered::of_tree(&tree, Path::new("bundle"), |_, _| Ok("i".to_owned())).unwrap();
+    assert_eq!(rendered.channels, ["candidate", "stable"]);
+}
+
+#[rstest]
+#[case::deprecations(&document("").repeat(2), "olm.deprecations")]
+#[case::package(
+    "---\n{schema: olm.package, name: widgets, defaultChannel: fast}\n",
+    "olm.package"
 )]
-#[case::twice(
-    &document("").repeat(2),
-    "olm.deprecations: package is \"widgets\"; a package may have one document"
-)]
+fn of_two_documents_where_there_may_be_one_none_is_lost(#[case] documents: &str, #[case] schema: &str) {
+    let refused = reread(&(text(&two_releases()) + documents))
+        .unwrap_err()
+        .to_string();
+    let why = format!(
+        "widgets/catalog.yaml: there are two documents {schema} of package widgets; a package may have one"
+    );
+    assert!(refused.ends_with(&why), "{refused}");
+}
+
+#[rstest]
 #[case::no_such_channel(
     &document("{reference: {schema: olm.channel, name: fast}, message: m}"),
     "olm.deprecations: entries[0].reference.name is \"fast\"; the channels are candidate, stable"

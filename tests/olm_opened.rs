@@ -10,6 +10,7 @@
 #[path = "support/gadgets.rs"]
 mod gadgets;
 
+use roadstead::olm::bundle::Installer;
 use roadstead::olm::manifests::{list, text};
 use roadstead::olm::{Tree, yaml};
 use rstest::rstest;
@@ -30,9 +31,21 @@ fn opened_by_the_operator(versions: &str) -> Vec<String> {
     gadgets::documents().into_iter().map(annotated).collect()
 }
 
-#[test]
-fn a_version_that_the_operator_opens_is_closed_in_the_bundle_and_not_owned() {
-    let tree = gadgets::bundle_of(&opened_by_the_operator("v1alpha1")).unwrap();
+/// The manifests may have it closed already, for those who install without OLM.
+#[rstest]
+#[case::by_olm(Installer::Olm, false, &["v1"])]
+#[case::by_olm_v1(Installer::OlmV1, true, &["v1", "v1alpha1"])]
+fn a_version_that_the_operator_opens_is_closed_and_not_owned_unless_olm_v1_installs_the_bundle(
+    #[case] installer: Installer,
+    #[case] is_open: bool,
+    #[case] owns: &[&str],
+    #[values(true, false)] was_open: bool,
+) {
+    let version = |served: bool| format!("name: v1alpha1\n      served: {served}");
+    let documents = opened_by_the_operator("v1alpha1").join("\n---\n");
+    assert!(documents.contains(&version(true)));
+    let documents = documents.replace(&version(true), &version(was_open));
+    let tree = gadgets::bundle_for(installer, &[documents]).unwrap();
     let document = |file: &str| -> Value {
         let text = tree.get(format!("bundle/manifests/{file}")).unwrap();
         yaml::parse(file, text).unwrap().pop().unwrap()
@@ -42,14 +55,16 @@ fn a_version_that_the_operator_opens_is_closed_in_the_bundle_and_not_owned() {
         .iter()
         .map(|version| (text(version, "/name"), version["served"] == json!(true)))
         .collect();
-    assert_eq!(served, [("v1alpha1", false), ("v1", true)]);
+    assert_eq!(served, [("v1alpha1", is_open), ("v1", true)]);
+    let annotation = &crd["metadata"]["annotations"]["roadstead.dev/opened-by-operator"];
+    assert_eq!(annotation.is_null(), is_open, "the operator would go by it");
     let csv = document("gadgets.clusterserviceversion.yaml");
     let owned: Vec<_> = list(&csv, "/spec/customresourcedefinitions/owned")
         .iter()
         .filter(|owned| text(owned, "/kind") == "Gadget")
         .map(|owned| text(owned, "/version"))
         .collect();
-    assert_eq!(owned, ["v1"]);
+    assert_eq!(owned, owns);
 }
 
 /// Until the operator has healed it, what needs it fails: with none, the API server would drop what another version says in other words.
@@ -78,8 +93,11 @@ fn a_definition_whose_operator_sees_to_it_keeps_its_conversion_without_an_author
 #[rstest]
 #[case::stored("v1")]
 #[case::absent("v9")]
-fn a_version_that_cannot_be_opened_is_refused(#[case] version: &str) {
-    let error = gadgets::bundle_of(&opened_by_the_operator(version)).unwrap_err();
+fn a_version_that_cannot_be_opened_is_refused(
+    #[case] version: &str,
+    #[values(Installer::Olm, Installer::OlmV1)] installer: Installer,
+) {
+    let error = gadgets::bundle_for(installer, &opened_by_the_operator(version)).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -88,13 +106,15 @@ fn a_version_that_cannot_be_opened_is_refused(#[case] version: &str) {
     );
 }
 
-#[test]
-fn a_definition_that_nothing_converts_is_refused() {
+#[rstest]
+fn a_definition_that_nothing_converts_is_refused(
+    #[values(Installer::Olm, Installer::OlmV1)] installer: Installer,
+) {
     let documents: Vec<String> = opened_by_the_operator("v1alpha1")
         .into_iter()
         .map(|document| document.replace("strategy: Webhook", "strategy: None"))
         .collect();
-    let error = gadgets::bundle_of(&documents).unwrap_err();
+    let error = gadgets::bundle_for(installer, &documents).unwrap_err();
     assert_eq!(
         error.to_string(),
         "CustomResourceDefinition gadgets.example.org: spec.conversion.strategy is \"None\"; with the annotation roadstead.dev/opened-by-operator it \

@@ -49,7 +49,8 @@ fn published(folder: &Path, releases: &[(&str, &[&str])]) -> PathBuf {
     for (version, channels) in releases {
         let version = version.parse().unwrap();
         let mut tree = package::tree(&version).unwrap();
-        tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
+        tree.merge(package::bundle(&tree, &version, &catalog).unwrap())
+            .unwrap();
         let channels: Vec<String> = channels.iter().map(|&channel| channel.to_owned()).collect();
         package::publish(&mut catalog, &tree, &channels).unwrap();
     }

@@ -548,3 +548,77 @@ fn refused(root: &tempfile::TempDir, version: &str, message: &str) {
     assert_eq!(read(&root.path().join("catalog/roadstead/catalog.yaml")), before);
     assert!(!root.path().join("config").exists());
 }
+
+#[test]
+fn an_example_that_its_own_definition_refuses_is_told_and_makes_a_bundle_all_the_same() {
+    let scratch = tempfile::tempdir().unwrap();
+    let widgets = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/widgets");
+    for file in ["base.yaml", "crd.yaml", "operator.yaml"] {
+        std::fs::copy(widgets.join(file), scratch.path().join(file)).unwrap();
+    }
+    let sample = read(&widgets.join("sample.yaml")).replace("replicas: 1", "replicas: many");
+    std::fs::write(scratch.path().join("sample.yaml"), sample).unwrap();
+    let told =
+        "note: ./sample.yaml: the example Widget first: spec.replicas is \"many\"; its schema says integer\n";
+    roadstead(&[
+        "bundle",
+        "generate",
+        "--version",
+        "1.0.0",
+        "--input",
+        ".",
+        "--output",
+        "bundle",
+    ])
+    .current_dir(scratch.path())
+    .assert()
+    .success()
+    .stderr(told);
+    assert!(scratch.path().join("bundle/manifests").is_dir());
+}
+
+/// What is in somebody else's manifests or bundle names no file elsewhere.
+#[test]
+fn nothing_is_written_outside_of_the_folder_that_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let work = scratch.path().join("a/b/c");
+    let widgets = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/widgets");
+    std::fs::create_dir_all(&work).unwrap();
+    let evil = "{apiVersion: v1, kind: ConfigMap, metadata: {name: ../../../evil}}";
+    std::fs::write(work.join("evil.yaml"), evil).unwrap();
+    let refused = |arguments: &[&str], told: &str| {
+        let assert = roadstead(arguments).current_dir(&work).assert().failure();
+        let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(error.contains(told), "{error}");
+    };
+    let widgets = widgets.display().to_string();
+    let generate = ["bundle", "generate", "--version", "1.0.0", "--input", &widgets];
+    refused(
+        &[&generate[..], &["--input", "evil.yaml"]].concat(),
+        "evil.yaml: ConfigMap ../../../evil: metadata.name is \"../../../evil\"; accepted are",
+    );
+    let package =
+        "the package's name is \"x/../../q\"; accepted are at most 63 lowercase letters, digits and dashes";
+    refused(&[&generate[..], &["--package", "x/../../q"]].concat(), package);
+    assert_eq!(std::fs::read_dir(&work).unwrap().count(), 1);
+
+    roadstead(&generate).current_dir(&work).assert().success();
+    let annotations = work.join("bundle/metadata/annotations.yaml");
+    let theirs = read(&annotations).replace("package.v1: widgets", "package.v1: ../../pwn");
+    std::fs::write(&annotations, theirs).unwrap();
+    let add = ["catalog", "add", "bundle", "--bundle-image", "example.org/a:1"];
+    let annotation = "widgets.v1.0.0: the annotation operators.operatorframework.io.bundle.package.v1 is \"../../pwn\"; accepted are";
+    refused(&add, annotation);
+    refused(
+        &["catalog", "remove", "1.0.0", "--package", "../bundle"],
+        "the package's name is \"../bundle\"",
+    );
+    for folder in ["", "a", "a/b"] {
+        assert_eq!(
+            std::fs::read_dir(scratch.path().join(folder)).unwrap().count(),
+            1,
+            "{folder}"
+        );
+    }
+    assert!(!work.join("catalog").exists());
+}

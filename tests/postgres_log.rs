@@ -32,6 +32,11 @@ async fn goes_to(zero: &Instance, end: (u32, Lsn), checkpoint: Option<Lsn>) -> b
     goes.await.unwrap()
 }
 
+async fn end(zero: &Instance, from: (u32, Lsn)) -> Option<Lsn> {
+    let end = zero.programs.log_end(&zero.options, zero.volume(), from, SEGMENT);
+    end.await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_of_a_killed_primary_goes_up_to_what_was_flushed_wherever_that_is() {
     let [mut zero, _] = two().await;
@@ -52,6 +57,8 @@ async fn the_log_of_a_killed_primary_goes_up_to_what_was_flushed_wherever_that_i
     ends.push(position(&zero, "SELECT pg_current_wal_flush_lsn()::text").await);
     let last = *ends.last().unwrap();
     zero.kill().await;
+    // Within a record that goes on in the next file.
+    let ends_from = Lsn(ends[3].0 - 150_000);
     for end in ends {
         for checkpoint in [None, Some(checkpoint)] {
             assert!(
@@ -72,6 +79,14 @@ async fn the_log_of_a_killed_primary_goes_up_to_what_was_flushed_wherever_that_i
         vec![0; SEGMENT as usize],
     )
     .unwrap();
+    for from in [checkpoint, ends_from] {
+        assert_eq!(end(&zero, (1, from)).await, Some(last), "from {from}");
+    }
+    assert_eq!(
+        end(&zero, (2, checkpoint)).await,
+        None,
+        "nobody led on that timeline"
+    );
     let beyond = [last.0 + 100_000, later.0, later.0 + 100, later.0 + SEGMENT + 100];
     for end in beyond.map(Lsn) {
         assert!(!goes_to(&zero, (1, end), Some(checkpoint)).await, "{end}");

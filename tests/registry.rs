@@ -6,8 +6,9 @@
 #[path = "support/catalogs.rs"]
 mod catalogs;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use catalogs::{bundle, channel, package};
@@ -16,7 +17,8 @@ use roadstead::olm::registry::api::registry_client::RegistryClient;
 use roadstead::olm::registry::{Limits, Watched, api, serve};
 use roadstead::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -47,6 +49,7 @@ fn replace(folder: &Path, documents: &[Value]) {
 }
 
 struct Running {
+    address: SocketAddr,
     channel: Channel,
     metrics: Metrics,
     served: JoinHandle<Result<(), String>>,
@@ -54,12 +57,19 @@ struct Running {
 }
 
 async fn running(folder: &Path) -> Running {
-    let limits = Limits {
+    running_within(folder, quick()).await
+}
+
+fn quick() -> Limits {
+    Limits {
         look: Duration::from_millis(50),
         ..Limits::default()
-    };
+    }
+}
+
+async fn running_within(folder: &Path, limits: Limits) -> Running {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
     let metrics = Metrics::new();
     let watched = Watched::register(&metrics);
     let (stop, stopped) = oneshot::channel();
@@ -71,8 +81,11 @@ async fn running(folder: &Path) -> Running {
             .map_err(|error| error.to_string())
     });
     // It connects anew whenever it is asked to
-    let channel = Channel::from_shared(address).unwrap().connect_lazy();
+    let channel = Channel::from_shared(format!("http://{address}"))
+        .unwrap()
+        .connect_lazy();
     Running {
+        address,
         channel,
         metrics,
         served,
@@ -244,4 +257,173 @@ async fn it_says_that_it_serves_and_refuses_what_is_too_long_to_be_a_question() 
         .unwrap_err();
     assert_eq!(refused.code(), tonic::Code::OutOfRange, "{refused}");
     running.until_head_is("a.v1.0.0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_say_nothing_keep_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &versions(&["1.0.0"]));
+    let limits = Limits {
+        connections: 4,
+        begin: Duration::from_millis(200),
+        // Only because of the silence
+        idle: SOON * 100,
+        ..quick()
+    };
+    let running = running_within(folder.path(), limits).await;
+    let mut silent = Vec::new();
+    for _ in 0..limits.connections {
+        silent.push(TcpStream::connect(running.address).await.unwrap());
+    }
+    timeout(SOON, running.until_head_is("a.v1.0.0")).await.unwrap();
+    for stream in &mut silent {
+        let heard = timeout(SOON, stream.read(&mut [0])).await.unwrap();
+        assert_eq!(heard.unwrap_or_default(), 0, "it is open still");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_ask_nothing_make_room_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &versions(&["1.0.0"]));
+    let limits = Limits {
+        connections: 4,
+        idle: Duration::from_millis(200),
+        ..quick()
+    };
+    let running = running_within(folder.path(), limits).await;
+    running.until_head_is("a.v1.0.0").await;
+    let endpoint = Channel::from_shared(format!("http://{}", running.address)).unwrap();
+    let mut idle = Vec::new();
+    for _ in 1..limits.connections {
+        idle.push(endpoint.connect().await.unwrap());
+    }
+    // Who listens is not idle, and stays
+    let mut health = HealthClient::new(running.channel.clone())
+        .watch(HealthCheckRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    timeout(SOON, health.message()).await.unwrap().unwrap().unwrap();
+    for _ in 0..2 {
+        let another = endpoint.connect().await.unwrap();
+        let request = api::GetPackageRequest { name: "a".to_owned() };
+        let mut client = RegistryClient::new(another.clone());
+        let answer = client.get_package(request).await.unwrap().into_inner();
+        assert_eq!(answer.default_channel_name, "stable");
+        idle.push(another);
+    }
+    let ended = timeout(limits.idle, health.message()).await;
+    assert!(ended.is_err(), "whoever listened was sent away: {ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_does_not_end_for_another_catalog_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &versions(&["1.0.0"]));
+    let limits = Limits {
+        leave: Duration::from_millis(200),
+        ..quick()
+    };
+    let running = running_within(folder.path(), limits).await;
+    let mut health = HealthClient::new(running.channel.clone())
+        .watch(HealthCheckRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    timeout(SOON, health.message()).await.unwrap().unwrap().unwrap();
+    catalogs::write(folder.path(), &versions(&["1.0.0", "1.1.0"]));
+    let end = timeout(SOON, health.message()).await;
+    assert!(!matches!(end, Ok(Ok(Some(_)))), "{end:?}");
+    end.expect("it is listened to for ever").unwrap_err();
+    running.until_head_is("a.v1.1.0").await;
+}
+
+/// As the program itself, for what it has of the system. It ends with the value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Serves on every address, in a shell that has been told something first.
+async fn program(folder: &Path, told: &str) -> (Process, u16) {
+    let port = {
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    let command =
+        format!("{told} && exec \"$0\" catalog serve --metrics-address off --address :{port} \"$1\"");
+    let child = Command::new("sh")
+        .args(["-c", &command, env!("CARGO_BIN_EXE_roadstead")])
+        .arg(folder)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    (Process(child), port)
+}
+
+async fn connected(address: &str) -> Channel {
+    let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
+    let end = Instant::now() + SOON * 3;
+    loop {
+        match endpoint.connect().await {
+            Ok(channel) => return channel,
+            Err(error) => assert!(Instant::now() < end, "{address}: {error:?}"),
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_has_more_files_than_may_be_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |number: usize| format!("p{number}");
+    for number in 0..200 {
+        let name = name(number);
+        let documents = [
+            package(&name, "stable"),
+            channel(&name, "stable", json!([{"name": format!("{name}.v1.0.0")}])),
+            bundle(&name, "1.0.0", &[]),
+        ];
+        catalogs::write(&folder.path().join(&name), &documents);
+    }
+    let (_process, port) = program(folder.path(), "ulimit -n 64").await;
+    let mut client = RegistryClient::new(connected(&format!("127.0.0.1:{port}")).await);
+    let request = api::GetBundleRequest {
+        pkg_name: name(199),
+        channel_name: "stable".into(),
+        csv_name: "p199.v1.0.0".into(),
+    };
+    let bundle = client.get_bundle(request).await.unwrap().into_inner();
+    assert_eq!(bundle.version, "1.0.0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_files_may_be_open_as_the_system_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &versions(&["1.0.0"]));
+    let (process, port) = program(folder.path(), "ulimit -Sn 64 && ulimit -Hn 700").await;
+    connected(&format!("127.0.0.1:{port}")).await;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.0.id())).unwrap();
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .unwrap();
+    assert_eq!(files.split_whitespace().nth(3), Some("700"), "{files}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_address_it_serves_on_those_of_both_protocols() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &versions(&["1.0.0"]));
+    let (_process, port) = program(folder.path(), "true").await;
+    for host in ["127.0.0.1", "[::1]"] {
+        let mut client = HealthClient::new(connected(&format!("{host}:{port}")).await);
+        let health = client.check(HealthCheckRequest::default()).await.unwrap();
+        assert_eq!(health.into_inner().status(), ServingStatus::Serving, "{host}");
+    }
 }

@@ -11,6 +11,7 @@ mod client;
 #[path = "support/played_registry.rs"]
 mod played_registry;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use client::{Client, filled, hasty};
@@ -179,4 +180,63 @@ async fn nobody_who_listens_is_told_as_people_know_it() {
         error.contains(&host) && error.contains("Connection refused"),
         "{error}"
     );
+}
+
+/// Of the hello example's manifests with one more image that the operator is told of.
+fn generate(folder: &Path, image: &str, told: &str) -> assert_cmd::assert::Assert {
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/hello/manifests");
+    let manifests = ["crd", "operator", "sample"].map(|file| {
+        let text = std::fs::read_to_string(manifests.join(file).with_extension("yaml")).unwrap();
+        let told =
+            format!("image: hello-operator\n          env: [{{name: RELATED_IMAGE_TOOL, value: '{told}'}}]");
+        text.replace("image: hello-operator", &told)
+    });
+    let mut command = assert_cmd::Command::cargo_bin("roadstead").unwrap();
+    command
+        .current_dir(folder)
+        .args(["bundle", "generate", "--input", "-", "--package", "hello"]);
+    command.args(["--version", "1.0.0", "--image", image, "--digests"]);
+    command.write_stdin(manifests.join("---\n")).assert()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_names_every_image_by_the_digest_that_its_tag_has_now() {
+    let played = filled().await;
+    let (image, digest) = {
+        let root = Client::of(&played).pull().await.unwrap().root;
+        (format!("{}/me/widgets-bundle", played.host), root.digest)
+    };
+    let pinned = format!("registry.example.com/tool:v2@{digest}");
+    let folder = tempfile::tempdir().unwrap();
+    let (path, tag) = (folder.path().to_owned(), format!("{image}:v1"));
+    let (told, missing) = (pinned.clone(), format!("{image}:v7"));
+    let generated = tokio::task::spawn_blocking(move || {
+        generate(&path, &tag, &told).success();
+        generate(&path, &missing, &told).failure()
+    });
+    let refused = generated.await.unwrap();
+    let refused = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(
+        refused.contains(&format!("look whether {image}:v7 is its name")),
+        "{refused}"
+    );
+    let csv = folder
+        .path()
+        .join("bundle/manifests/hello.clusterserviceversion.yaml");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let named = format!("image: {image}@{digest}\n");
+    assert_eq!(
+        csv.matches(&named).count(),
+        2,
+        "in the Deployment and among relatedImages: {csv}"
+    );
+    assert!(
+        csv.contains(&format!("containerImage: {image}@{digest}\n")),
+        "{csv}"
+    );
+    assert!(
+        csv.contains(&format!("image: {pinned}\n")),
+        "it is asked for nowhere, and stays: {csv}"
+    );
+    assert!(!csv.contains(":v1\n"), "{csv}");
 }

@@ -10,10 +10,15 @@ mod client;
 #[path = "support/played_registry.rs"]
 mod played_registry;
 
+use std::sync::{Arc, Mutex};
+
 use client::{Client, PASSWORD, basic, bearer, filled, guarded, password};
 use http::Method;
 use played_registry::{Played, Reply, Tls};
 use roadstead::olm::oci::credentials::{Credentials, Secret};
+use roadstead::olm::oci::registry::Proxies;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
 async fn a_password_goes_to_the_token_service_and_the_registry_sees_the_token_alone() {
@@ -124,6 +129,84 @@ async fn an_authority_that_was_given_is_trusted_and_no_other() {
         0,
         "it is not tried again: {error}"
     );
+}
+
+/// Of a proxy that connects to one address, whatever it is asked for: what it was asked, line by line.
+async fn proxy(to: String) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (to, heard) = (to.clone(), Arc::clone(&heard));
+            tokio::spawn(async move {
+                let mut client = BufReader::new(client);
+                let mut line = String::new();
+                while client.read_line(&mut line).await.unwrap() > 2 {
+                    heard
+                        .lock()
+                        .unwrap()
+                        .push(std::mem::take(&mut line).trim().to_owned());
+                }
+                let mut server = TcpStream::connect(to).await.unwrap();
+                client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                // Whoever ends first, the other is told by the end of the connection
+                let _ = copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn a_registry_is_reached_through_the_proxy_that_is_named_and_this_machine_without() {
+    let tls = Tls::of("registry.test");
+    let played = Played::start(Some(&tls)).await;
+    let (address, asked) = proxy(played.host.clone()).await;
+    let proxies =
+        Proxies::of(|name| (name == "HTTPS_PROXY").then(|| format!("http://a:b@{address}"))).unwrap();
+
+    let mut client = Client::of(&played);
+    client.host = "registry.test:443".to_owned();
+    client.options.authorities = Some(tls.authority.clone().into_bytes());
+    client.options.proxies = proxies.clone();
+    client.push().await.unwrap();
+    client.pull().await.unwrap();
+    let said = asked.lock().unwrap().clone();
+    assert!(said[0].starts_with("CONNECT registry.test:443 "), "{said:?}");
+    let password = |line: &String| line.eq_ignore_ascii_case("proxy-authorization: Basic YTpi");
+    assert!(said.iter().any(password), "{said:?}");
+
+    asked.lock().unwrap().clear();
+    let near = Tls::new();
+    let played = Played::start(Some(&near)).await;
+    let mut client = Client::of(&played);
+    client.options.authorities = Some(near.authority.clone().into_bytes());
+    client.options.proxies = proxies;
+    client.push().await.unwrap();
+    assert!(asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_not_answer_is_named() {
+    let played = Played::start(None).await;
+    let mut client = Client::of(&played);
+    client.host = "registry.test".to_owned();
+    // Nobody listens there once this is gone
+    let address = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let named = move |name: &str| (name == "ALL_PROXY").then(|| format!("http://a:secret@{address}"));
+    client.options.proxies = Proxies::of(named).unwrap();
+    let error = client.push().await.unwrap_err();
+    assert!(
+        error.contains(&format!("through the proxy {address}: ")),
+        "{error}"
+    );
+    assert!(!error.contains("secret"), "{error}");
 }
 
 #[tokio::test]

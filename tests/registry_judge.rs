@@ -7,7 +7,7 @@ mod catalogs;
 #[path = "support/opm.rs"]
 mod opm;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -41,7 +41,7 @@ impl Drop for Upstream {
     }
 }
 
-async fn upstream(folder: &Path) -> (Upstream, RegistryClient<Channel>) {
+async fn upstream(folder: &Path) -> (Upstream, Channel) {
     let (port, cache) = (free_port(), tempfile::tempdir().unwrap());
     let process = Command::new(opm::program())
         .args([
@@ -66,7 +66,7 @@ async fn upstream(folder: &Path) -> (Upstream, RegistryClient<Channel>) {
     (upstream, connect(port).await)
 }
 
-async fn ours(folder: &Path) -> RegistryClient<Channel> {
+async fn ours(folder: &Path) -> Channel {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .unwrap();
@@ -86,13 +86,13 @@ async fn ours(folder: &Path) -> RegistryClient<Channel> {
     connect(port).await
 }
 
-async fn connect(port: u16) -> RegistryClient<Channel> {
+async fn connect(port: u16) -> Channel {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         match endpoint.connect().await {
-            Ok(channel) => return RegistryClient::new(channel),
+            Ok(channel) => return channel,
             Err(error) => assert!(Instant::now() < deadline, "{error}"),
         }
         sleep(Duration::from_millis(50)).await;
@@ -123,7 +123,8 @@ async fn many<T: std::fmt::Debug>(
 }
 
 /// Everything that can be asked of a catalog, and things that are not there.
-async fn ask(mut client: RegistryClient<Channel>) -> Answers {
+async fn ask(channel: Channel) -> Answers {
+    let mut client = RegistryClient::new(channel);
     let mut answers = Answers::new();
     let mut bundles = client
         .list_bundles(api::ListBundlesRequest {})
@@ -250,8 +251,8 @@ async fn ask(mut client: RegistryClient<Channel>) -> Answers {
 }
 
 async fn assert_the_same(folder: &Path) {
-    let (_upstream, client) = upstream(folder).await;
-    let expected = ask(client).await;
+    let (_upstream, channel) = upstream(folder).await;
+    let expected = ask(channel).await;
     let answers = ask(ours(folder).await).await;
     assert_eq!(
         answers.keys().collect::<Vec<_>>(),
@@ -299,4 +300,47 @@ async fn a_catalog_with_all_that_there_may_be_is_served_as_upstream_serves_it() 
     let folder = tempfile::tempdir().unwrap();
     catalogs::write(folder.path(), &catalogs::rich());
     assert_the_same(folder.path()).await;
+}
+
+/// The services that a server tells of, by a version of reflection.
+macro_rules! services {
+    ($version:ident, $channel:expr) => {{
+        use reflection::server_reflection_request::MessageRequest;
+        use reflection::server_reflection_response::MessageResponse;
+        use tonic_reflection::pb::$version as reflection;
+        let mut client = reflection::server_reflection_client::ServerReflectionClient::new($channel);
+        let request = reflection::ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(MessageRequest::ListServices(String::new())),
+        };
+        let request = futures::stream::iter([request]);
+        let mut answers = client.server_reflection_info(request).await.unwrap().into_inner();
+        match answers.message().await.unwrap().unwrap().message_response {
+            Some(MessageResponse::ListServicesResponse(services)) => {
+                let names = services.service.into_iter().map(|service| service.name);
+                names.collect::<BTreeSet<String>>()
+            }
+            other => panic!("{other:?}"),
+        }
+    }};
+}
+
+/// `ExperimentalRegistry` is one that this `opm` does not have yet, so that it cannot be asked the same: `registry.rs` does.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_services_of_upstream_are_told_by_both_versions_of_reflection() {
+    let folder = root().join("catalog");
+    let (_upstream, theirs) = upstream(&folder).await;
+    let ours = ours(&folder).await;
+    let new = "api.ExperimentalRegistry".to_owned();
+    for (mut services, expected) in [
+        (services!(v1, ours.clone()), services!(v1, theirs.clone())),
+        (
+            services!(v1alpha, ours.clone()),
+            services!(v1alpha, theirs.clone()),
+        ),
+    ] {
+        assert!(services.remove(&new) && !expected.contains(&new), "{expected:?}");
+        assert_eq!(services, expected);
+        assert!(services.contains("api.Registry"), "{services:?}");
+    }
 }

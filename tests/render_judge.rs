@@ -183,6 +183,76 @@ fn channels_follow_from_versions_as_upstream_has_them(#[case] options: Value, #[
     assert_eq!(ours(&[&file]), from_template(&file));
 }
 
+/// As upstream's own example is written, which begins its keys with capitals.
+#[test]
+fn a_template_is_known_whatever_the_case_of_its_keys() {
+    let place = Place::new();
+    let image = pushed(&place, &["0.1.0", "0.1.1", "0.2.0", "1.0.0"]);
+    let semver = format!(
+        "Schema: olm.semver
+GenerateMajorChannels: true
+GenerateMinorChannels: true
+Candidate:
+  Bundles:
+  - Image: {image}:v0.1.0
+  - Image: {image}:v0.1.1
+  - Image: {image}:v0.2.0
+  - Image: {image}:v1.0.0
+Fast:
+  Bundles:
+  - Image: {image}:v0.1.1
+  - Image: {image}:v1.0.0
+Stable:
+  Bundles:
+  - Image: {image}:v1.0.0
+"
+    );
+    let sparse = format!(
+        "schema: olm.semver\nGenerateMajorChannels: null\nfast: null\nstable: {{Bundles: null}}\nCANDIDATE: {{bundles: [{{image: {image}:v1.0.0}}]}}\n"
+    );
+    let basic = format!(
+        "Schema: olm.template.basic
+Entries:
+- {{Schema: olm.package, Name: widgets, DefaultChannel: stable}}
+- {{Schema: olm.channel, Package: widgets, Name: stable, Entries: [{{Name: widgets.v1.0.0}}]}}
+- {{Schema: olm.bundle, Image: '{image}:v1.0.0', Package: '', Properties: null}}
+"
+    );
+    for text in [semver, sparse, basic] {
+        let file = place.text("template.yaml");
+        std::fs::write(&file, &text).unwrap();
+        assert_eq!(ours(&[&file]), from_template(&file), "{text}");
+    }
+}
+
+#[test]
+fn a_bundle_that_a_template_names_twice_is_told() {
+    let place = Place::new();
+    let image = pushed(&place, &["1.0.0"]);
+    let again = format!("{image}:again");
+    done(&["bundle", "push", &place.text("1.0.0"), &again]);
+    let (first, file) = (format!("{image}:v1.0.0"), place.text("template.yaml"));
+    let text = format!("schema: olm.semver\ncandidate: {{bundles: [{{image: {first}}}]}}\n");
+    std::fs::write(
+        &file,
+        format!("{text}stable: {{bundles: [{{image: {again}}}]}}\n"),
+    )
+    .unwrap();
+    let told = refused(&["catalog", "render", &file]);
+    let why = format!("bundle widgets.v1.0.0 is in both {first} and {again}");
+    assert!(told.contains(&why), "{told}");
+    std::fs::write(
+        &file,
+        format!("{text}stable: {{bundles: [{{image: {first}}}, {{image: {first}}}]}}\n"),
+    )
+    .unwrap();
+    let told = refused(&["catalog", "render", &file]);
+    assert!(told.contains(&format!("stable names {first} twice")), "{told}");
+    let upstream = ["alpha", "render-template", &file, "--use-http"];
+    let upstream = without_proxy(Command::new(opm::program()).args(upstream));
+    assert!(!upstream.status.success());
+}
+
 #[test]
 fn a_basic_template_is_the_catalog_with_its_bundles() {
     let place = Place::new();
@@ -223,6 +293,19 @@ fn from_template(file: &str) -> Vec<Value> {
 
 #[rstest]
 #[case::no_schema_of_ours("schema: olm.semver\nstabel: {}\n", "unknown field `stabel`")]
+#[case::another(
+    "Schema: olm.template.substitutes\nentries: []\n",
+    "template.yaml: schema is \"olm.template.substitutes\"; of templates, olm.template.basic and olm.semver are accepted"
+)]
+#[case::another_that_is_alike("schema: olm.semver.next\n", "schema is \"olm.semver.next\"")]
+#[case::beside_a_catalog(
+    "schema: olm.package\nname: a\n---\nschema: olm.semver\n",
+    "is one document, and there are 2"
+)]
+#[case::an_entry_of_nothing(
+    "schema: olm.template.basic\nentries:\n- {name: a}\n",
+    "entries[0] has no schema"
+)]
 #[case::no_such_channels(
     "schema: olm.semver\ndefaultChannelTypePreference: major\n",
     "generateMajorChannels is not true"
@@ -332,6 +415,45 @@ fn a_catalog_is_migrated_as_upstream_does_it() {
             .unwrap()
             .contains("olm.bundle.object")
     );
+}
+
+/// A version may be built again, and say so in `spec.release`: upstream tells the two apart by it, and so the names of bundles and of their images are others.
+#[test]
+fn a_version_is_released_once_more_after_its_first_release() {
+    let place = Place::new();
+    let (catalog, stable) = (place.text("catalog"), ["--channel", "stable", "--catalog"]);
+    for release in ["1", "2", "10"] {
+        let mut files = version("1.0.0");
+        files.csv["metadata"]["name"] = json!(format!("widgets-v1.0.0-{release}"));
+        files.csv["spec"]["release"] = json!(release);
+        files.write(&place.path(release));
+        let folder = place.text(release);
+        done(&[&["catalog", "add", &folder][..], &stable, &[&catalog]].concat());
+    }
+    done(&["catalog", "validate", &catalog]);
+    let judged = without_proxy(Command::new(opm::program()).args(["validate", &catalog]));
+    let said = String::from_utf8_lossy(&judged.stderr);
+    assert!(judged.status.success(), "{said}");
+    let held = documents(&std::fs::read_to_string(place.path("catalog/widgets/catalog.yaml")).unwrap());
+    let of = |schema: &str, field: &str| -> Vec<Value> {
+        let found = held.iter().filter(|document| document["schema"] == *schema);
+        found.map(|document| document[field].clone()).collect()
+    };
+    let entries = json!([
+        {"name": "widgets-v1.0.0-1"},
+        {"name": "widgets-v1.0.0-2", "replaces": "widgets-v1.0.0-1"},
+        {"name": "widgets-v1.0.0-10", "replaces": "widgets-v1.0.0-2"},
+    ]);
+    assert_eq!(of("olm.channel", "entries"), [entries]);
+    let mut images = of("olm.bundle", "image");
+    images.sort_by_key(Value::to_string);
+    images.dedup();
+    assert_eq!(images.len(), 3, "{images:?}");
+    // By its version alone nobody knows which is meant
+    let remove = |which| [&["catalog", "remove", which, "--catalog"][..], &[&catalog]].concat();
+    let told = refused(&remove("1.0.0"));
+    assert!(told.contains("no bundle 1.0.0"), "{told}");
+    done(&remove("1.0.0-1"));
 }
 
 /// By the name under which OLM will pull it.

@@ -85,7 +85,7 @@ pub(super) fn postgres_images(
     images
 }
 
-/// An address to listen on, or none.
+/// An address to listen on, or none. Without one, `:PORT`, it is every address, of IPv6 and of IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listen(pub(super) Option<SocketAddr>);
 
@@ -97,7 +97,7 @@ impl FromStr for Listen {
             return Ok(Self(None));
         }
         let whole = if text.starts_with(':') {
-            format!("0.0.0.0{text}")
+            format!("[::]{text}")
         } else {
             text.to_owned()
         };
@@ -219,7 +219,7 @@ mod tests {
 
     #[rstest]
     #[case("off", None)]
-    #[case(":8080", Some("0.0.0.0:8080"))]
+    #[case(":8080", Some("[::]:8080"))]
     #[case("127.0.0.1:1", Some("127.0.0.1:1"))]
     #[case("[::]:8080", Some("[::]:8080"))]
     fn addresses_are_read_as_people_write_them(#[case] text: &str, #[case] expected: Option<&str>) {

@@ -5,8 +5,21 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::manifests::{Manifests, api_version, is_kind, name, text};
+use super::file_name::file_name;
+use super::manifests::{Manifests, is_kind};
+use super::names::check_package;
 use super::{Error, Tree, contents, csv, opened, yaml};
+use crate::pki::trust::is_injection;
+
+/// Who installs a bundle.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Installer {
+    /// OLM, and OLM v1, under which the versions that the operator opens stay closed.
+    #[default]
+    Olm,
+    /// OLM v1 alone: all versions are open from the start. Under OLM nothing would convert them for some seconds of each upgrade.
+    OlmV1,
+}
 
 /// What a bundle is made for.
 #[derive(Debug, Clone)]
@@ -19,6 +32,8 @@ pub struct Options {
     pub default_channel: String,
     /// The bundle's folder, relative to the context in which its image is built. `bundle.Dockerfile` comes to lie beside it.
     pub folder: PathBuf,
+    /// Who is going to install it.
+    pub installer: Installer,
 }
 
 const SCORECARD: &str = "tests/scorecard";
@@ -30,8 +45,12 @@ const SCORECARD_IMAGE: &str = "quay.io/operator-framework/scorecard-test:v1.42.0
 /// Any of [`Error`] that concerns manifests or channels.
 pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error> {
     check_channels(options)?;
-    let manifests = &opened::closed(manifests)?;
+    let manifests = &match options.installer {
+        Installer::Olm => opened::closed(manifests)?,
+        Installer::OlmV1 => opened::opened(manifests)?,
+    };
     csv::base(manifests)?;
+    check_package("the package's name", &options.csv.package)?;
     contents::check_names(manifests)?;
     let generated = csv::generate(manifests, &options.csv)?;
     let package = &options.csv.package;
@@ -40,28 +59,28 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error>
     tree.insert(
         folder.join(format!("{package}.clusterserviceversion.yaml")),
         yaml::document(&generated.csv)?,
-    );
+    )?;
     for manifest in contents::shipped(manifests, &generated)? {
         let object = shipped(&manifest.body);
-        tree.insert(folder.join(file_name(&object)), yaml::document(&object)?);
+        tree.insert(folder.join(file_name(manifest)?), yaml::document(&object)?)?;
     }
     let labels = labels(options);
     let metadata = options.folder.join("metadata");
     tree.insert(
         metadata.join("annotations.yaml"),
         yaml::document(&json!({"annotations": as_map(&labels)}))?,
-    );
+    )?;
     let scorecard = options.folder.join(SCORECARD);
     tree.insert(
         scorecard.join("config.yaml"),
         yaml::document(&scorecard_config())?,
-    );
+    )?;
     tree.insert(
         beside(&options.folder, "bundle.Dockerfile"),
         dockerfile(&options.folder, &labels),
-    );
+    )?;
     for folder in [folder, metadata, scorecard] {
-        tree.own(folder);
+        tree.own(folder)?;
     }
     Ok(tree)
 }
@@ -123,29 +142,6 @@ fn leave_conversion_to_olm(crd: &mut Value) {
             metadata.remove("annotations");
         }
     }
-}
-
-/// Annotations by which cert-manager and OpenShift put an authority into a definition.
-fn is_injection(annotation: &str) -> bool {
-    annotation.starts_with("cert-manager.io/inject-")
-        || annotation == "service.beta.openshift.io/inject-cabundle"
-}
-
-/// `GROUP_PLURAL.yaml` for a definition, `NAME_VERSION_KIND.yaml` for anything else.
-fn file_name(object: &Value) -> String {
-    if is_kind(object, "apiextensions.k8s.io", "CustomResourceDefinition") {
-        return format!(
-            "{}_{}.yaml",
-            text(object, "/spec/group"),
-            text(object, "/spec/names/plural")
-        );
-    }
-    let kind = text(object, "/kind").to_ascii_lowercase();
-    format!(
-        "{}_{}_{kind}.yaml",
-        name(object).replace(':', "-"),
-        api_version(object)
-    )
 }
 
 /// The annotations of the bundle, which its image carries as labels too.

@@ -1,13 +1,15 @@
 //! The ClusterServiceVersion: a base that people write, completed with what the manifests say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 use serde_json::{Map, Value, json};
 
+use super::contents::label;
 use super::descriptors::{Side, descriptors};
 use super::manifests::{Manifests, api_group, api_version, list, name, text};
 use super::permissions::Permissions;
+use super::registry_v1::breaches;
 use super::webhooks::Webhooks;
 use super::{Error, images};
 
@@ -40,6 +42,8 @@ pub struct Options {
     pub version: Version,
     /// The operator's image, put in the place of the one that the base's annotation `containerImage` names.
     pub image: Option<String>,
+    /// What is written in the place of images: those of [`images`], each named by its digest. One that is not here stays as it is.
+    pub digests: BTreeMap<String, String>,
     /// The name of the ClusterServiceVersion that this one takes over from.
     pub replaces: Option<String>,
 }
@@ -67,6 +71,16 @@ pub fn base(manifests: &Manifests) -> Result<&Value, Error> {
     }
 }
 
+/// The images that the operator and what it runs need, as the manifests name them, those of the operator as the options do.
+///
+/// # Errors
+/// As [`generate`], of the Deployments.
+pub fn images(manifests: &Manifests, options: &Options) -> Result<Vec<String>, Error> {
+    let deployments = deployments(manifests, base(manifests)?, options)?;
+    let related = images::related(&deployments);
+    Ok(related.iter().map(|it| text(it, "/image").to_owned()).collect())
+}
+
 /// Completes the base. Nothing is asked of anybody, and nothing but the arguments is read.
 ///
 /// # Errors
@@ -77,6 +91,9 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, E
     let webhooks = Webhooks::of(manifests, base)?;
     for deployment in &mut deployments {
         webhooks.unmount(deployment)?;
+        for (image, pinned) in &options.digests {
+            images::replace(deployment, image, pinned);
+        }
     }
     let accounts: BTreeSet<String> = deployments.iter().map(service_account).collect();
     let permissions = Permissions::of(manifests, &accounts)?;
@@ -137,6 +154,11 @@ fn complete_metadata(
     annotations.insert("alm-examples".into(), json!(examples(manifests)?));
     if let Some(image) = &options.image {
         annotations.insert("containerImage".into(), json!(image));
+    }
+    if let Some(Value::String(image)) = annotations.get_mut("containerImage")
+        && let Some(pinned) = options.digests.get(image)
+    {
+        pinned.clone_into(image);
     }
     metadata.insert("annotations".into(), Value::Object(annotations));
     Ok(metadata)
@@ -225,9 +247,32 @@ fn examples(manifests: &Manifests) -> Result<String, Error> {
 }
 
 fn serves(crd: &Value, body: &Value) -> bool {
-    text(crd, "/spec/group") == api_group(body)
-        && text(crd, "/spec/names/kind") == text(body, "/kind")
-        && versions(crd).any(|version| text(version, "/name") == api_version(body))
+    serving(crd, body).is_some()
+}
+
+/// The version of a definition that an object is of.
+fn serving<'a>(crd: &'a Value, body: &Value) -> Option<&'a Value> {
+    let is_of =
+        text(crd, "/spec/group") == api_group(body) && text(crd, "/spec/names/kind") == text(body, "/kind");
+    let mut versions = versions(crd).filter(|_| is_of);
+    versions.find(|version| text(version, "/name") == api_version(body))
+}
+
+/// How samples break the schemas of their definitions, each with the file and the field: whoever creates such an example as it is gets an error. They make a bundle
+/// all the same.
+pub fn broken_samples(manifests: &Manifests) -> Vec<String> {
+    let mut broken = Vec::new();
+    for manifest in manifests.iter() {
+        let body = &manifest.body;
+        let version = crds(manifests).find_map(|crd| serving(crd, body));
+        let Some(schema) = version.and_then(|version| version.pointer("/schema/openAPIV3Schema")) else {
+            continue;
+        };
+        let place = manifest.source.display();
+        let told = breaches(schema, body).into_iter();
+        broken.extend(told.map(|why| format!("{place}: the example {}: {why}", label(body))));
+    }
+    broken
 }
 
 /// The CustomResourceDefinitions among the manifests.

@@ -1,6 +1,5 @@
 use std::path::{Path, PathBuf};
 
-use semver::Version;
 use serde_json::Value;
 
 /// Why a bundle or a catalog could not be made. Each message is one line that says what to do about it.
@@ -13,6 +12,12 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(
+        "{}: is not within the folder that is written; accepted are names alone, none of which leads up or to the root", .0.display()
+    )]
+    Outside(PathBuf),
+    #[error("{}: two things would be written there; give one of them another name", .0.display())]
+    SameFile(PathBuf),
     #[error("{source_name}: {message}")]
     Unreadable { source_name: String, message: String },
     #[error("a value has no YAML form: {0}")]
@@ -92,7 +97,7 @@ pub enum Error {
     NoVersion { bundle: String },
     #[error("catalog: version {version} is in both {first} and {second}; a version can be released once")]
     SameVersion {
-        version: Version,
+        version: String,
         first: String,
         second: String,
     },
@@ -132,10 +137,17 @@ pub enum Error {
     },
     #[error("catalog: {what}: {why}")]
     Migration { what: String, why: String },
+    #[error("{place}: {field} is {value:?}; {accepted}")]
+    Name {
+        place: String,
+        field: String,
+        value: String,
+        accepted: &'static str,
+    },
     #[error(
-        "catalog: the package's name is {name:?}; accepted are lowercase letters, digits, dashes and dots"
+        "{field} is {name:?}; accepted are at most 63 lowercase letters, digits and dashes, with a letter or digit at both ends"
     )]
-    NotAPackage { name: String },
+    NotAPackage { field: String, name: String },
     #[error("catalog: the default channel {channel} is none of the package's channels")]
     NoDefaultChannel { channel: String },
 }

@@ -1,7 +1,9 @@
 //! The manifests that a bundle is made from: any folder of YAML, whatever wrote it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{Error, Tree, yaml};
@@ -23,19 +25,17 @@ pub struct Manifest {
 pub struct Manifests(Vec<Manifest>);
 
 impl Manifests {
-    /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder, or one file, whatever its name. Kustomizations, documents that are no objects and
-    /// those with the annotation [`LEFT_OUT`] are left out.
+    /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder, or one file, whatever its name. Links are followed, and whatever they lead to is read once.
+    /// Kustomizations, documents that are no objects and those with the annotation [`LEFT_OUT`] are left out.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::Unreadable`], naming the file; [`Error::NoManifests`] when there is none at all.
     pub fn read(folder: &Path) -> Result<Self, Error> {
-        let mut files = Vec::new();
-        if folder.is_file() {
-            files.push(folder.to_owned());
+        let files = if folder.is_file() {
+            vec![folder.to_owned()]
         } else {
-            collect_files(folder, &mut files)?;
-            files.sort();
-        }
+            manifest_files(folder)?
+        };
         let mut manifests = Self::default();
         for path in files {
             let text = std::fs::read_to_string(&path).map_err(|source| Error::file("read", &path, source))?;
@@ -72,6 +72,23 @@ impl Manifests {
         Ok(manifests)
     }
 
+    /// Objects that a program has, such as the definitions of its own types. In messages their kind and name are told alone.
+    ///
+    /// # Errors
+    /// [`Error::Unwritable`] of a value that is no JSON; [`Error::NoManifests`], if none is an object of Kubernetes.
+    pub fn of_objects<T: Serialize>(objects: impl IntoIterator<Item = T>) -> Result<Self, Error> {
+        let source = Path::new("an object");
+        let mut manifests = Self::default();
+        for object in objects {
+            let body = serde_json::to_value(object).map_err(|error| Error::Unwritable(error.to_string()))?;
+            manifests.add_object(source, body);
+        }
+        if manifests.0.is_empty() {
+            return Err(Error::NoManifests(source.to_owned()));
+        }
+        Ok(manifests)
+    }
+
     /// Objects from elsewhere.
     pub(super) fn of(manifests: impl IntoIterator<Item = Manifest>) -> Self {
         Self(manifests.into_iter().collect())
@@ -84,17 +101,21 @@ impl Manifests {
 
     fn add(&mut self, path: &Path, text: &str) -> Result<(), Error> {
         for body in yaml::parse::<Value>(&path.display().to_string(), text)? {
-            let is_object = body.get("apiVersion").is_some() && body.get("kind").is_some();
-            let is_kustomize = api_group(&body) == "kustomize.config.k8s.io";
-            let is_left_out = body["metadata"]["annotations"][LEFT_OUT] == "true";
-            if is_object && !is_kustomize && !is_left_out {
-                self.0.push(Manifest {
-                    source: path.to_owned(),
-                    body,
-                });
-            }
+            self.add_object(path, body);
         }
         Ok(())
+    }
+
+    fn add_object(&mut self, source: &Path, body: Value) {
+        let is_object = body.get("apiVersion").is_some() && body.get("kind").is_some();
+        let is_kustomize = api_group(&body) == "kustomize.config.k8s.io";
+        let is_left_out = body["metadata"]["annotations"][LEFT_OUT] == "true";
+        if is_object && !is_kustomize && !is_left_out {
+            self.0.push(Manifest {
+                source: source.to_owned(),
+                body,
+            });
+        }
     }
 
     /// The same with other bodies; where there is none the object is left out.
@@ -126,19 +147,39 @@ impl Manifests {
     }
 }
 
-fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let entries = std::fs::read_dir(folder).map_err(|source| Error::file("list", folder, source))?;
-    for entry in entries {
-        let path = entry
-            .map_err(|source| Error::file("list", folder, source))?
-            .path();
-        if path.is_dir() {
-            collect_files(&path, files)?;
-        } else if is_manifest_file(&path) {
-            files.push(path);
+/// The files below a folder, sorted. Links may lead in circles, and to one place on so many ways that nobody would come to their end; so a folder and a file count
+/// where they are come upon first, and not again.
+fn manifest_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (mut files, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut is_new = |path: &Path| {
+        let place = path.canonicalize();
+        let place = place.map_err(|source| Error::file("read", path, source))?;
+        Ok(seen.insert(place))
+    };
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        if !is_new(&folder)? {
+            continue;
+        }
+        for path in sorted_entries(&folder)? {
+            if path.is_dir() {
+                left.push(path);
+            } else if is_manifest_file(&path) && is_new(&path)? {
+                files.push(path);
+            }
         }
     }
-    Ok(())
+    files.sort();
+    Ok(files)
+}
+
+fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::file("list", folder, source);
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    let paths = entries.map(|entry| Ok(entry.map_err(failed)?.path()));
+    let mut paths = paths.collect::<Result<Vec<PathBuf>, Error>>()?;
+    paths.sort();
+    Ok(paths)
 }
 
 pub(super) fn is_manifest_file(path: &Path) -> bool {
@@ -180,4 +221,59 @@ pub fn list<'a>(body: &'a Value, pointer: &str) -> &'a [Value] {
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const ONE: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}";
+
+    /// As a volume of a ConfigMap has them, and in circles.
+    #[test]
+    fn what_links_lead_to_is_read_once() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/b/one.yaml"), ONE).unwrap();
+        for (to, link) in [
+            ("..", "a/up"),
+            ("../..", "a/b/up"),
+            ("b", "a/c"),
+            ("a/b/one.yaml", "two.yaml"),
+        ] {
+            symlink(to, at(link)).unwrap();
+        }
+        let manifests = Manifests::read(root.path()).unwrap();
+        assert_eq!(manifests.0.len(), 1, "{manifests:?}");
+    }
+
+    /// Two ways at each of 40 steps.
+    #[test]
+    fn many_ways_to_one_place_take_no_long_time() {
+        let root = tempfile::tempdir().unwrap();
+        for step in 0..40 {
+            let folder = root.path().join(format!("{step:02}"));
+            std::fs::create_dir(&folder).unwrap();
+            for way in ["one", "other"] {
+                symlink(format!("../{:02}", step + 1), folder.join(way)).unwrap();
+            }
+        }
+        std::fs::create_dir(root.path().join("40")).unwrap();
+        std::fs::write(root.path().join("40/one.yaml"), ONE).unwrap();
+        assert_eq!(Manifests::read(&root.path().join("00")).unwrap().0.len(), 1);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        symlink("gone", root.path().join("a.yaml")).unwrap();
+        let refused = Manifests::read(root.path()).unwrap_err().to_string();
+        assert!(
+            refused.contains("cannot read") && refused.contains("a.yaml"),
+            "{refused}"
+        );
+    }
 }

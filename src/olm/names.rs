@@ -1,5 +1,7 @@
 //! Names as Kubernetes takes them.
 
+use super::Error;
+
 /// The longest label, in characters: of DNS, and of Kubernetes.
 pub(super) const LONGEST_LABEL: usize = 63;
 /// The longest name of an object, in characters.
@@ -22,6 +24,26 @@ pub(super) fn is_dns_label(name: &str) -> bool {
 /// RFC 1035: a label that begins with a letter.
 pub(super) fn is_dns_1035_label(name: &str) -> bool {
     is_dns_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+/// Whether something is the name of a package, by the rule of `opm`; `field` is where it was found.
+///
+/// # Errors
+/// [`Error::NotAPackage`]
+pub(super) fn check_package(field: &str, name: &str) -> Result<(), Error> {
+    if is_dns_label(name) {
+        Ok(())
+    } else {
+        Err(Error::NotAPackage {
+            field: field.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// What RBAC takes: the API server reads it as one part of a path.
+pub(super) fn is_path_segment(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%'])
 }
 
 /// Labels with dots between. Kubernetes bounds the whole, not each.
@@ -63,6 +85,16 @@ mod tests {
             assert!(!is_dns_label(bad), "{bad}");
         }
         assert!(!is_dns_1035_label("9a"));
+    }
+
+    #[test]
+    fn a_name_of_rbac_is_one_part_of_a_path() {
+        for good in ["system:auth-delegator", "a b", "A", "..a", "ä"] {
+            assert!(is_path_segment(good), "{good}");
+        }
+        for bad in ["", ".", "..", "a/b", "a%2fb"] {
+            assert!(!is_path_segment(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -107,7 +107,7 @@ mod tests {
 
     fn manifests(text: &str) -> Manifests {
         let mut tree = Tree::default();
-        tree.insert("rbac.yaml", text);
+        tree.insert("rbac.yaml", text).unwrap();
         Manifests::of_tree(&tree).unwrap()
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use super::Error;
+use super::{Error, whole};
 
-/// Files by their path below some root, and the folders that hold nothing else.
+/// Files by their path below some root, and the folders that hold nothing else. No path leads out of the root: each is made of names alone, whatever
+/// it was made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
     files: BTreeMap<PathBuf, String>,
@@ -35,22 +36,40 @@ impl fmt::Display for Difference {
 }
 
 impl Tree {
-    /// Adds a file, replacing one of the same path.
-    pub fn insert(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
-        self.files.insert(path.into(), text.into());
+    /// Adds a file. There is one of a path: of two, the first would be gone without a word.
+    ///
+    /// # Errors
+    /// [`Error::Outside`], [`Error::SameFile`]
+    pub fn insert(&mut self, path: impl AsRef<Path>, text: impl Into<String>) -> Result<(), Error> {
+        let path = within(path.as_ref())?;
+        if self.files.contains_key(&path) {
+            return Err(Error::SameFile(path));
+        }
+        self.files.insert(path, text.into());
+        Ok(())
     }
 
     /// Declares that a folder's YAML files are all made here, so others in it are leftovers.
     ///
     /// Only `*.yaml` directly inside counts: a mistyped output folder must not cost anybody their files.
-    pub fn own(&mut self, folder: impl Into<PathBuf>) {
-        self.owned.insert(folder.into());
+    ///
+    /// # Errors
+    /// [`Error::Outside`]
+    pub fn own(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        self.owned.insert(within(folder.as_ref())?);
+        Ok(())
     }
 
     /// Adds all of another tree.
-    pub fn merge(&mut self, other: Tree) {
-        self.files.extend(other.files);
+    ///
+    /// # Errors
+    /// [`Error::SameFile`]
+    pub fn merge(&mut self, other: Tree) -> Result<(), Error> {
+        for (path, text) in other.files {
+            self.insert(path, text)?;
+        }
         self.owned.extend(other.owned);
+        Ok(())
     }
 
     /// The files, sorted by path.
@@ -65,7 +84,7 @@ impl Tree {
         self.files.get(path.as_ref()).map(String::as_str)
     }
 
-    /// Writes what differs below `root`, removes leftovers, and says what it did.
+    /// Writes what differs below `root`, each file whole or not at all, removes leftovers, and says what it did.
     ///
     /// # Errors
     /// [`Error::File`], naming the file.
@@ -89,7 +108,7 @@ impl Tree {
             std::fs::create_dir_all(folder).map_err(|source| Error::file("create", folder, source))?;
         }
         let text = self.get(relative).unwrap_or_default();
-        std::fs::write(&path, text).map_err(|source| Error::file("write", &path, source))
+        whole::write(&path, text, root).map_err(|source| Error::file("write", &path, source))
     }
 
     /// How what lies below `root` differs from this tree, sorted by path.
@@ -115,6 +134,17 @@ impl Tree {
             }
         }
         Ok(found.into_values().collect())
+    }
+}
+
+/// The same path, of names alone: parts of it may come from what others have written.
+fn within(path: &Path) -> Result<PathBuf, Error> {
+    let names = path.components().filter(|part| *part != Component::CurDir);
+    let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    if names.clone().all(|part| is_name(&part)) {
+        Ok(names.collect())
+    } else {
+        Err(Error::Outside(path.to_owned()))
     }
 }
 
@@ -148,14 +178,56 @@ fn yaml_files_in(root: &Path, folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
+
+    #[rstest]
+    #[case("../evil.yaml")]
+    #[case("bundle/manifests/../../../evil.yaml")]
+    #[case("/evil.yaml")]
+    #[case("..")]
+    fn no_path_leads_out_of_the_root(#[case] path: &str) {
+        let mut tree = Tree::default();
+        let told = format!("{path}: is not within the folder that is written");
+        let refused = tree.insert(path, "").unwrap_err().to_string();
+        assert!(refused.starts_with(&told), "{refused}");
+        let refused = tree.own(path).unwrap_err().to_string();
+        assert!(refused.starts_with(&told), "{refused}");
+        assert_eq!(tree, Tree::default());
+    }
+
+    #[test]
+    fn a_path_has_one_file() {
+        let mut tree = Tree::default();
+        tree.insert("a/one.yaml", "1").unwrap();
+        let told = "a/one.yaml: two things would be written there; give one of them another name";
+        assert_eq!(tree.insert("a/./one.yaml", "2").unwrap_err().to_string(), told);
+        assert_eq!(tree.clone().merge(tree.clone()).unwrap_err().to_string(), told);
+        assert_eq!(tree.get("a/one.yaml"), Some("1"));
+    }
+
+    #[test]
+    fn the_root_itself_may_be_named() {
+        let mut tree = Tree::default();
+        tree.insert("./a.yaml", "1").unwrap();
+        tree.own(".").unwrap();
+        assert_eq!(tree.get("a.yaml"), Some("1"));
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("old.yaml"), "0").unwrap();
+        let done = [
+            Difference::Missing("a.yaml".into()),
+            Difference::Stale("old.yaml".into()),
+        ];
+        assert_eq!(tree.write(root.path()).unwrap(), done);
+    }
 
     #[test]
     fn writing_twice_changes_nothing_and_leftovers_go() {
         let root = tempfile::tempdir().unwrap();
         let mut tree = Tree::default();
-        tree.insert("a/one.yaml", "1");
-        tree.own("a");
+        tree.insert("a/one.yaml", "1").unwrap();
+        tree.own("a").unwrap();
         std::fs::create_dir(root.path().join("a")).unwrap();
         std::fs::write(root.path().join("a/old.yaml"), "0").unwrap();
         std::fs::write(root.path().join("a/notes.txt"), "mine").unwrap();
@@ -179,5 +251,10 @@ mod tests {
             tree.differences(root.path()).unwrap(),
             [Difference::Changed("a/one.yaml".into())]
         );
+        let reader = std::fs::File::open(root.path().join("a/one.yaml")).unwrap();
+        tree.write(root.path()).unwrap();
+        let seen = std::io::read_to_string(reader).unwrap();
+        assert_eq!(seen, "2", "no file is written over while somebody reads it");
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }
 }

@@ -184,7 +184,8 @@ mod tests {
         for version in versions {
             let version = version.parse().unwrap();
             let mut tree = package::tree(&version).unwrap();
-            tree.merge(package::bundle(&tree, &version, &catalog).unwrap());
+            tree.merge(package::bundle(&tree, &version, &catalog).unwrap())
+                .unwrap();
             let channels = crate::olm::catalog::default_channels(&version);
             package::publish(&mut catalog, &tree, &channels).unwrap();
         }

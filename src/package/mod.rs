@@ -2,6 +2,7 @@
 //!
 //! [`tree`] makes crds/ and config/; [`bundle`] and [`release`] go on from there with the general commands of [`crate::olm`].
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -116,9 +117,8 @@ impl Folders {
             "# Written by `roadstead generate` from src/; edits are lost.\n---\n{}",
             yaml::document(object)?
         );
-        self.0.own(folder);
-        self.0.insert(Path::new(folder).join(file), text);
-        Ok(())
+        self.0.own(folder)?;
+        self.0.insert(Path::new(folder).join(file), text)
     }
 
     fn kustomization(&mut self, folder: &str, mut fields: Value) -> Result<(), Error> {
@@ -147,6 +147,7 @@ pub fn bundle(tree: &Tree, version: &Version, catalog: &Catalog) -> Result<Tree,
         package: PACKAGE.to_owned(),
         version: version.clone(),
         image: None,
+        digests: BTreeMap::new(),
         replaces: catalog.replaces(version, &default_channel)?,
     };
     let options = olm::bundle::Options {
@@ -154,6 +155,7 @@ pub fn bundle(tree: &Tree, version: &Version, catalog: &Catalog) -> Result<Tree,
         channels,
         default_channel,
         folder: "bundle".into(),
+        installer: olm::bundle::Installer::Olm,
     };
     olm::bundle::generate(&config_of(tree)?, &options)
 }
@@ -162,7 +164,7 @@ pub fn bundle(tree: &Tree, version: &Version, catalog: &Catalog) -> Result<Tree,
 fn config_of(tree: &Tree) -> Result<Manifests, Error> {
     let mut config = Tree::default();
     for (path, text) in tree.files().filter(|(path, _)| path.starts_with("config")) {
-        config.insert(path, text);
+        config.insert(path, text)?;
     }
     Manifests::of_tree(&config)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, Namespace,
     ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
@@ -96,6 +96,14 @@ fn deployment(version: &Version) -> Deployment {
         selector: selector(),
         template,
         progress_deadline_seconds: Some(PROGRESS_DEADLINE),
+        // Both at once: only one of all leads in any case, and the fewer seconds two versions convert and validate, the better
+        strategy: Some(DeploymentStrategy {
+            rolling_update: Some(RollingUpdateDeployment {
+                max_surge: Some(IntOrString::String("100%".to_owned())),
+                max_unavailable: Some(IntOrString::Int(0)),
+            }),
+            ..Default::default()
+        }),
         ..Default::default()
     };
     Deployment {
@@ -142,7 +150,11 @@ fn container(version: &Version) -> Container {
             port(webhooks::PORT_NAME, i32::from(webhooks::PORT)),
         ]),
         liveness_probe: Some(probe("/healthz", 20)),
-        readiness_probe: Some(probe("/readyz", 5)),
+        // The first one mostly finds a program that has just begun: whoever waits for a rollout waits for the second
+        readiness_probe: Some(Probe {
+            failure_threshold: Some(10),
+            ..probe("/readyz", 1)
+        }),
         resources: Some(ResourceRequirements {
             requests: Some(quantities("10m", "20Mi")),
             limits: Some(quantities("500m", "30Mi")),

@@ -71,11 +71,11 @@ pub fn prepare(root: &Path, version: &Version, channels: &[String]) -> Result<Tr
     };
 
     let mut files = tree(version)?;
-    files.merge(bundle(&files, version, &catalog)?);
+    files.merge(bundle(&files, version, &catalog)?)?;
     publish(&mut catalog, &files, &channels)?;
     catalog.deprecate(deprecations::entries(deprecations::TABLE, &catalog)?);
     check_chain(version, &channels, &catalog)?;
-    files.merge(catalog.tree(Path::new("catalog"))?);
+    files.merge(catalog.tree(Path::new("catalog"))?)?;
     for (name, section) in [
         ("Cargo.toml", "[package]"),
         ("Cargo.lock", "name = \"roadstead\""),
@@ -86,7 +86,7 @@ pub fn prepare(root: &Path, version: &Version, channels: &[String]) -> Result<Tr
             text.ok_or_else(|| Error::NoVersionLine {
                 path: root.join(name),
             })?,
-        );
+        )?;
     }
     Ok(files)
 }

@@ -37,6 +37,12 @@ pub fn vouches(bundle: &[CertificateDer<'_>], pair: &Pair, name: &str, now: Time
     verify(bundle, certificate, others, name, now).is_some()
 }
 
+/// Annotations of an object by which cert-manager and OpenShift put an authority into it.
+pub fn is_injection(annotation: &str) -> bool {
+    annotation.starts_with("cert-manager.io/inject-")
+        || annotation == "service.beta.openshift.io/inject-cabundle"
+}
+
 fn verify(
     bundle: &[CertificateDer<'_>],
     certificate: &CertificateDer<'_>,

@@ -1,6 +1,7 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -126,15 +127,21 @@ pub struct BindError {
     address: SocketAddr,
     purpose: &'static str,
     #[source]
-    source: std::io::Error,
+    source: io::Error,
 }
 
-/// Listens on `address`; `purpose` is for people.
+/// Listens on `address`; `purpose` is for people. `[::]` is every address, of IPv6 and of IPv4, and of IPv4 alone where the kernel knows no other.
 ///
 /// # Errors
 /// When the address is taken or not ours.
 pub async fn listen(address: SocketAddr, purpose: &'static str) -> Result<TcpListener, BindError> {
-    TcpListener::bind(address).await.map_err(|source| BindError {
+    let listener = match TcpListener::bind(address).await {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        listener => listener,
+    };
+    listener.map_err(|source| BindError {
         address,
         purpose,
         source,

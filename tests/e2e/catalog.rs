@@ -1,6 +1,6 @@
 //! The catalog that the scenarios subscribe to, and how its next publication comes about.
 //!
-//! `hack/e2e` builds two publications of one catalog as two tags. To publish is to move the tag that the CatalogSource
+//! `hack/e2e` builds publications of one catalog as tags, of which those from the third on are for OLM v1 (`scenarios::olm_v1`). To publish is to move the tag that the CatalogSource
 //! watches, which is what a push to that tag does. One CatalogSource serves all scenarios, since its pod
 //! takes the longest to start:
 //!

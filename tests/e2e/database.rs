@@ -90,6 +90,11 @@ impl Database {
         self.world.get(DATABASE, &self.namespace, self.name).await
     }
 
+    /// See [`World::events`].
+    pub async fn events(&self) -> Outcome<Vec<(String, String, String)>> {
+        self.world.events(&self.namespace, "Database", self.name).await
+    }
+
     /// Waits until it is Ready with regard to its newest spec.
     pub async fn ready(&self, limit: Duration) -> Outcome {
         let what = format!("Database {}/{} to be Ready", self.namespace, self.name);
@@ -209,14 +214,19 @@ impl Database {
         .await
     }
 
+    /// What instances keep in the Lease.
+    pub async fn record(&self) -> Outcome<Value> {
+        let lease = self.world.get(LEASE, &self.namespace, self.name).await?;
+        let record = lease.annotations().get(RECORD).cloned().unwrap_or_default();
+        Ok(serde_json::from_str(&record).unwrap_or_default())
+    }
+
     /// Waits until the last fault is over for the instances too: right after a failover nobody but the primary can know yet that he has everything. And, where a hand is
     /// laid on it, replaces the pods whose container was started again twice: the kubelet waits twice as long each time, and no longer than that is measured.
     pub async fn rested(&self) -> Outcome {
         until("the Lease to name one quorum alone", REPLACED, || async {
-            let lease = self.world.get(LEASE, &self.namespace, self.name).await?;
-            let record = lease.annotations().get(RECORD).cloned().unwrap_or_default();
-            let read: Value = serde_json::from_str(&record).unwrap_or_default();
-            let quorums = read["quorums"].as_array().map_or(0, Vec::len);
+            let record = self.record().await?;
+            let quorums = record["quorums"].as_array().map_or(0, Vec::len);
             Ok(Seen::when(quorums <= 1, (), record))
         })
         .await?;

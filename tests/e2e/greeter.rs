@@ -15,27 +15,34 @@ use crate::world::{OPERATORS, World};
 
 /// The package, its Subscription, its Deployment and its Lease.
 pub const NAME: &str = "roadstead-greeter";
-const CRDS: [&str; 2] = ["greetings.roadstead.dev", "people.roadstead.dev"];
+pub const CRDS: [&str; 2] = ["greetings.roadstead.dev", "people.roadstead.dev"];
 /// What the status of a Greeting follows within.
 const FOLLOWS: Duration = Duration::from_secs(30);
 
-/// Subscribes to the sample operator, and waits until its CSV succeeded.
-pub async fn install(world: &World) -> Outcome {
+/// Subscribes to the sample operator in a catalog. OLM approves by itself.
+pub async fn subscribe(world: &World, source: &str) -> Outcome {
     let subscription = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": NAME},
         "spec": {
-            "name": NAME, "channel": "stable", "source": "roadstead", "sourceNamespace": OPERATORS,
+            "name": NAME, "channel": "stable", "source": source, "sourceNamespace": OPERATORS,
             "installPlanApproval": "Automatic",
         },
     });
-    world.apply(OPERATORS, subscription).await?;
-    until("the sample operator's CSV to be Succeeded", INSTALL, || async {
+    world.apply(OPERATORS, subscription).await.map(drop)
+}
+
+/// Waits until a version of the sample operator succeeded.
+pub async fn succeeded(world: &World, version: &str) -> Outcome {
+    let csv = format!("{NAME}.v{version}");
+    until(format!("{csv} to be Succeeded"), INSTALL, || async {
         let subscription = world.get(SUBSCRIPTION, OPERATORS, NAME).await?;
-        let csv = text(&subscription, "/status/installedCSV").to_owned();
-        if csv.is_empty() {
-            return Ok(Seen::NotYet("no CSV is installed".to_owned()));
+        let installed = text(&subscription, "/status/installedCSV");
+        if installed != csv {
+            return Ok(Seen::NotYet(format!("installed is {installed:?}")));
         }
-        let csv = world.get(CSV, OPERATORS, &csv).await?;
+        let Some(csv) = world.find(CSV, OPERATORS, &csv).await? else {
+            return Ok(Seen::NotYet("it is not there".to_owned()));
+        };
         let phase = text(&csv, "/status/phase");
         let message = text(&csv, "/status/message");
         Ok(Seen::when(

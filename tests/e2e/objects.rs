@@ -77,6 +77,7 @@ impl Kind {
 }
 
 const OLM: &str = "operators.coreos.com";
+const OLM_V1: &str = "olm.operatorframework.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 pub const CATALOG_SOURCE: Kind = Kind::namespaced(OLM, "v1alpha1", "CatalogSource", "catalogsources");
@@ -86,6 +87,9 @@ pub const OPERATOR: Kind = Kind::cluster(OLM, "v1", "Operator", "operators");
 pub const OPERATOR_CONDITION: Kind = Kind::namespaced(OLM, "v2", "OperatorCondition", "operatorconditions");
 pub const OPERATOR_GROUP: Kind = Kind::namespaced(OLM, "v1", "OperatorGroup", "operatorgroups");
 pub const SUBSCRIPTION: Kind = Kind::namespaced(OLM, "v1alpha1", "Subscription", "subscriptions");
+
+pub const CLUSTER_CATALOG: Kind = Kind::cluster(OLM_V1, "v1", "ClusterCatalog", "clustercatalogs");
+pub const CLUSTER_EXTENSION: Kind = Kind::cluster(OLM_V1, "v1", "ClusterExtension", "clusterextensions");
 
 pub const MY_PROXY_V1ALPHA1: Kind = Kind::namespaced("roadstead.dev", "v1alpha1", "MyProxy", "myproxies");
 pub const MY_PROXY: Kind = Kind::namespaced("roadstead.dev", "v1", "MyProxy", "myproxies");
@@ -139,6 +143,8 @@ pub const ALL: &[Kind] = &[
     OPERATOR_CONDITION,
     OPERATOR_GROUP,
     SUBSCRIPTION,
+    CLUSTER_CATALOG,
+    CLUSTER_EXTENSION,
     MY_PROXY_V1ALPHA1,
     MY_PROXY,
     DATABASE,

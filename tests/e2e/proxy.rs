@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use serde::Deserialize;
@@ -206,22 +206,9 @@ impl<'a> Proxy<'a> {
         Ok(versions)
     }
 
-    /// The reasons of the proxy's Events, oldest first, as (type, reason, note).
+    /// See [`World::events`].
     pub async fn events(&self) -> Outcome<Vec<(String, String, String)>> {
-        let api: Api<Event> = Api::namespaced(self.world.client.clone(), &self.namespace);
-        let of_proxy = format!("involvedObject.kind=MyProxy,involvedObject.name={}", self.name);
-        let mut events = api.list(&ListParams::default().fields(&of_proxy)).await?.items;
-        events.sort_by_key(|it| {
-            it.event_time
-                .as_ref()
-                .map(|time| time.0)
-                .or(it.first_timestamp.as_ref().map(|time| time.0))
-        });
-        let field = |text: Option<String>| text.unwrap_or_default();
-        Ok(events
-            .into_iter()
-            .map(|it| (field(it.type_), field(it.reason), field(it.message)))
-            .collect())
+        self.world.events(&self.namespace, "MyProxy", self.name).await
     }
 
     // ---- requests ---------------------------------------------------------------------------------------------

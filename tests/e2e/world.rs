@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -246,6 +247,29 @@ impl World {
     /// As [`World::list`], in all namespaces.
     pub async fn list_everywhere(&self, kind: Kind, label: &str) -> Outcome<Vec<DynamicObject>> {
         listed(&self.everywhere(kind), label).await
+    }
+
+    /// The Events about an object, oldest first, as (type, reason, note).
+    pub async fn events(
+        &self,
+        namespace: &str,
+        kind: &str,
+        name: &str,
+    ) -> Outcome<Vec<(String, String, String)>> {
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let about = format!("involvedObject.kind={kind},involvedObject.name={name}");
+        let mut events = api.list(&ListParams::default().fields(&about)).await?.items;
+        events.sort_by_key(|it| {
+            it.event_time
+                .as_ref()
+                .map(|time| time.0)
+                .or(it.first_timestamp.as_ref().map(|time| time.0))
+        });
+        let field = |text: Option<String>| text.unwrap_or_default();
+        Ok(events
+            .into_iter()
+            .map(|it| (field(it.type_), field(it.reason), field(it.message)))
+            .collect())
     }
 
     /// Server-side apply of manifests, as a user with `kubectl apply --server-side`.

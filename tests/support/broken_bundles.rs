@@ -428,6 +428,26 @@ pub fn all() -> Vec<Broken> {
             "bundle-dependency",
             depends(json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": ""}}})),
         ),
+        of(
+            "dependency-cel-syntax",
+            "bundle-dependency",
+            depends(json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "properties.exists(p, p.type =="}}})),
+        ),
+        of(
+            "dependency-cel-variable",
+            "bundle-dependency",
+            depends(json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "bundles.exists(p, p.type == 'a')"}}})),
+        ),
+        of(
+            "dependency-cel-function",
+            "bundle-dependency",
+            depends(json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "properties.exists(p, semver_differ(p.value, '1.0.0') > 0)"}}})),
+        ),
+        of(
+            "dependency-cel-number",
+            "bundle-dependency",
+            depends(json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "properties.size()"}}})),
+        ),
         of("property-typeless", "bundle-property", property(json!({"value": 1}))).differs(UNSEEN),
         of("property-valueless", "bundle-property", property(json!({"type": "a"}))).differs(UNSEEN),
         of(
@@ -597,6 +617,8 @@ pub fn all() -> Vec<Broken> {
         of("crd-typeless", "crd-schema", schema("status", json!({"description": "a"}))).differs(INNER),
         of("crd-type", "crd-schema", schema("status", json!({"type": "text"}))).differs(INNER),
         of("crd-array", "crd-schema", schema("status", json!({"type": "array"}))).differs(INNER),
+        of("crd-rule", "crd-schema", schema("status", json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a >"}]})))
+            .differs(INNER),
         of("crd-reference", "crd-schema", schema("status", json!({"type": "object", "$ref": "#/a"}))).differs(INNER),
         of("crd-both", "crd-schema", schema("status", json!({"type": "object", "properties": {"a": {"type": "string"}},
             "additionalProperties": {"type": "string"}})))
@@ -764,6 +786,17 @@ fn on_request() -> Vec<Broken> {
         )
         .with(V1)
         .differs("a rule of OLM v1"),
+        of("opened-by-operator", "v1-closed-version", |files| {
+            put(&mut files.crd, "/metadata/annotations", json!({"roadstead.dev/opened-by-operator": "v1alpha1"}));
+            let mut closed = files.crd["spec"]["versions"][0].clone();
+            (closed["name"], closed["served"], closed["storage"]) = (json!("v1alpha1"), json!(false), json!(false));
+            files.crd["spec"]["versions"].as_array_mut().unwrap().push(closed);
+        })
+        .with(V1)
+        .differs("what OLM v1 does to an operator of ours"),
+        of("webhooks", "v1-webhook", webhook(json!({})))
+            .with(V1)
+            .differs("a gate of OLM v1"),
         of("unknown-field", "score-validation", example(json!({"apiVersion": "example.org/v1", "kind": "Widget",
             "metadata": {"name": "a"}, "spec": {"sizes": 1}})))
         .with(SCORECARD)

@@ -32,6 +32,50 @@ pub fn plain() -> Vec<Value> {
     ]
 }
 
+/// The same, written as one may. Each is sound, and so are all together.
+pub fn sound() -> Vec<(&'static str, Vec<Value>)> {
+    let of = |name, change: fn(&mut Vec<Value>)| {
+        let mut documents = plain();
+        change(&mut documents);
+        (name, documents)
+    };
+    vec![
+        of("plain", |_| {}),
+        of("package-in-capitals", |documents| {
+            documents[0] = json!({"SCHEMA": "olm.package", "NAME": "a", "defaultchannel": "stable"});
+        }),
+        of("schema-not-at-first", |documents| {
+            documents[0] = json!({"defaultChannel": "stable", "Name": "a", "\u{17f}chema": "olm.package"});
+        }),
+        of("channel-in-capitals", |documents| {
+            documents[1] = json!({"Schema": "olm.channel", "Package": "a", "Name": "stable", "ENTRIES": [
+                {"NAME": "a.v1.2.0", "Replaces": "a.v1.1.0", "SKIPS": [], "SkipRange": "<1.2.0"},
+                {"Name": "a.v1.1.0", "replaces": "a.v1.0.0", "skips": null, "skipRange": null},
+                {"name": "a.v1.0.0", "replaces": null},
+            ]});
+        }),
+        of("bundle-in-capitals", |documents| {
+            let image = documents[2]["image"].clone();
+            documents[2] = json!({"Schema": "olm.bundle", "Package": "a", "Name": "a.v1.0.0", "IMAGE": image, "Properties": [
+                {"Type": "olm.package", "VALUE": {"PackageName": "a", "VERSION": "1.0.0"}},
+                {"Type": "olm.gvk", "Value": {"Group": "g", "Kind": "K", "Version": "v1"}},
+                {"Type": "olm.csv.metadata", "Value": {"InstallModes": [{"Type": "AllNamespaces", "Supported": true}]}},
+                {"Type": "olm.constraint", "Value": {"FailureMessage": "x", "CEL": {"Rule": "true"}}},
+            ], "RelatedImages": [{"Name": "a", "Image": image}]});
+        }),
+        of("deprecations-in-capitals", |documents| {
+            documents.push(json!({"Schema": "olm.deprecations", "Package": "a", "Entries": [
+                {"Reference": {"Schema": "olm.channel", "Name": "stable"}, "MESSAGE": "m"}]}));
+        }),
+        of("objects-in-lines", |documents| {
+            has("olm.bundle.object", json!({"data": "eyJr\naW5k\r\nIjoi\nQSJ9\n"}))(documents);
+        }),
+        of("an-icon-in-lines", |documents| {
+            documents[0]["icon"] = json!({"base64data": "PHN2\nZy8+", "MediaType": "image/svg+xml"});
+        }),
+    ]
+}
+
 fn text(documents: &[Value]) -> String {
     documents
         .iter()
@@ -135,7 +179,35 @@ pub fn all() -> Vec<Broken> {
             "x.json",
             "{\"schema\": \"olm.package\", \"name\": \"b\", \"Name\": \"b\"}",
         ),
+        of("twice-by-case-unknown", "duplicate-key", |documents| {
+            documents[2]["foo"] = json!(1);
+            documents[2]["Foo"] = json!(1);
+        }),
+        of("twice-as-unicode-folds-it", "duplicate-key", |documents| {
+            documents[2]["ss"] = json!(1);
+            documents[2]["ß"] = json!(1);
+        }),
+        written(
+            "twice",
+            "duplicate-key",
+            "x.json",
+            "{\"schema\": \"mine\", \"name\": \"b\", \"name\": \"c\"}",
+        )
+        .differs("upstream takes the last and forgets the others, so that a word is lost without a trace"),
+        of(
+            "twice-by-case-within",
+            "duplicate-key",
+            set(1, "/entries/2", json!({"name": "a.v1.0.0", "Name": "b"})),
+        )
+        .differs("upstream takes the last in the order of bytes, which nobody who writes them has in mind"),
         of("name-no-text", "field-type", set(0, "/name", json!(1))),
+        of("name-null", "field-type", set(0, "/name", json!(null))),
+        of("name-of-what-has-none", "field-type", add(0, "Package", json!(1))),
+        of(
+            "icon-no-base64",
+            "field-type",
+            add(0, "icon", json!({"base64data": "?", "mediatype": "image/png"})),
+        ),
         of("entries-no-list", "field-type", set(1, "/entries", json!({}))),
         of(
             "entry-no-object",
@@ -523,6 +595,15 @@ pub fn all() -> Vec<Broken> {
             "constraint-unknown",
             "constraint",
             has("olm.constraint", json!({"failureMessage": "x", "rule": "true"})),
+        )
+        .differs(WARNED),
+        of(
+            "constraint-cel",
+            "constraint",
+            has(
+                "olm.constraint",
+                json!({"failureMessage": "x", "cel": {"rule": "properties.exists(p, p.type =="}}),
+            ),
         )
         .differs(WARNED),
         of(

@@ -16,7 +16,13 @@ fn program() -> PathBuf {
 
 /// What they find in a bundle, as `operator-sdk bundle validate` asks them, with the optional ones that are named: `by` whom, at which `level`, and `detail`.
 pub fn findings(bundle: &Path, optional: &[&str]) -> Vec<Value> {
+    findings_amid(bundle, optional, &[])
+}
+
+/// The same, with variables of the environment for those that ask others.
+pub fn findings_amid(bundle: &Path, optional: &[&str], environment: &[(&str, &str)]) -> Vec<Value> {
     let mut command = Command::new(program());
+    command.envs(environment.iter().copied());
     if !optional.is_empty() {
         command.args(["--optional", &optional.join(",")]);
     }

@@ -51,6 +51,15 @@ impl Instance {
         Pid::from_raw(text.lines().next().unwrap().parse().unwrap()).unwrap()
     }
 
+    /// The process of PostgreSQL that calls itself this.
+    pub fn process(&self, title: &str) -> Pid {
+        let is_called = |pid: &Pid| {
+            let command = std::fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+            command.is_ok_and(|command| command.contains(title))
+        };
+        self.processes().into_iter().find(is_called).unwrap()
+    }
+
     pub fn signal_all(&self, signal: Signal) {
         for pid in self.processes() {
             let _ = kill_process(pid, signal);

@@ -8,6 +8,7 @@
 
 use std::path::Path;
 
+use roadstead::olm::bundle::Installer;
 use roadstead::olm::{Error, Manifests, Tree, bundle, csv};
 
 /// All of its manifests, one document after another.
@@ -24,18 +25,24 @@ pub fn documents() -> Vec<String> {
 
 /// The bundle of manifests given as text.
 pub fn bundle_of(documents: &[String]) -> Result<Tree, Error> {
+    bundle_for(Installer::Olm, documents)
+}
+
+pub fn bundle_for(installer: Installer, documents: &[String]) -> Result<Tree, Error> {
     let mut tree = Tree::default();
-    tree.insert("all.yaml", documents.join("\n---\n"));
+    tree.insert("all.yaml", documents.join("\n---\n"))?;
     let options = bundle::Options {
         csv: csv::Options {
             package: "gadgets".into(),
             version: "1.2.3".parse().unwrap(),
             image: None,
+            digests: Default::default(),
             replaces: None,
         },
         channels: vec!["stable".into()],
         default_channel: "stable".into(),
         folder: "bundle".into(),
+        installer,
     };
     bundle::generate(&Manifests::of_tree(&tree)?, &options)
 }

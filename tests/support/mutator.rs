@@ -357,11 +357,11 @@ pub fn of_people<'a>(
 ) -> impl Iterator<Item = (&'static dyn Kind, &'a Value)> {
     objects.iter().filter_map(|(id, object)| {
         let kind = subject.kinds.iter().find(|kind| kind.name() == id.kind)?;
-        Some((*kind, object))
+        Some((*kind, &**object))
     })
 }
 
 fn find<'a>(objects: &'a Objects, kind: &str, name: &str) -> Option<&'a Value> {
     let found = objects.iter().find(|(id, _)| id.kind == kind && id.name == name);
-    found.map(|(_, object)| object)
+    found.map(|(_, object)| &**object)
 }

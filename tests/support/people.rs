@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses what it needs of this")]
 
+use std::sync::Arc;
+
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -80,7 +82,8 @@ impl People {
                 object["apiVersion"] = json!(kind.api_version());
                 object["kind"] = json!(kind.kind);
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                objects.insert(Id::new(kind, &self.namespace, name), object);
+                let id = Id::new(kind, &self.namespace, name);
+                objects.insert(id, Arc::new(object));
             }
         }
         Ok(objects)

@@ -90,8 +90,11 @@ pub struct Tls {
 
 impl Tls {
     pub fn new() -> Self {
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        Self::of("127.0.0.1")
+    }
+
+    pub fn of(host: &str) -> Self {
+        let CertifiedKey { cert, signing_key } = generate_simple_self_signed([host.to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
         let config =
             ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))

@@ -19,7 +19,7 @@ pub fn manifests() -> Manifests {
 /// Manifests from text, for what is wrong in them.
 pub fn manifests_of(text: &str) -> Manifests {
     let mut tree = Tree::default();
-    tree.insert("all.yaml", text);
+    tree.insert("all.yaml", text).unwrap();
     Manifests::of_tree(&tree).unwrap()
 }
 
@@ -39,11 +39,13 @@ pub fn options(version: &str) -> bundle::Options {
             package: "widgets".into(),
             version: version.parse().unwrap(),
             image: Some(format!("localhost:5000/manager:v{version}")),
+            digests: Default::default(),
             replaces: None,
         },
         channels: vec!["candidate".into(), "stable".into()],
         default_channel: "stable".into(),
         folder: "bundle".into(),
+        installer: Default::default(),
     }
 }
 

@@ -74,12 +74,12 @@ async fn run() -> Outcome {
 /// The files of crds/.
 fn crds() -> Result<Tree, olm::Error> {
     let mut tree = Tree::default();
-    tree.own("crds");
+    tree.own("crds")?;
     for crd in [operator::api::Greeting::crd(), operator::api::Person::crd()] {
         let file = format!("crds/{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
         let text = yaml::document(&crd)?;
         let text = format!("# Written by `greeter generate`; edits are lost.\n---\n{text}");
-        tree.insert(file, text);
+        tree.insert(file, text)?;
     }
     Ok(tree)
 }

@@ -407,6 +407,10 @@ pub struct Loss {
     /// Up to where that log is known to have been written; not given where nothing is known but its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+
+    /// Whether `to` is where that log ended, as the instance that wrote it found once it was back. Until then more than that may be lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub measured: bool,
 }
 
 /// What is known of an instance.

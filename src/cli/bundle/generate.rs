@@ -1,11 +1,14 @@
 //! `roadstead bundle generate`
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use semver::Version;
 
 use super::described::Describing;
+use super::images::{self, Access};
 use crate::cli::{Failure, Outcome, files};
 use crate::olm::catalog::{Catalog, default_channel_of, default_channels};
 use crate::olm::manifests::{Manifests, name, text};
@@ -36,6 +39,9 @@ pub(super) struct Args {
     /// The operator's image. Default: as the manifests have it.
     #[arg(long)]
     image: Option<String>,
+    /// Name every image, the operator's and those of RELATED_IMAGE_ variables, by its digest: their registries are asked what the tags mean now.
+    #[arg(long)]
+    digests: bool,
     /// The channels that the bundle is meant for. Default: candidate, stable and stable-vMAJOR.MINOR; of a pre-release, candidate
     /// only.
     #[arg(long, value_delimiter = ',')]
@@ -43,11 +49,34 @@ pub(super) struct Args {
     /// The channel of a Subscription that names none. Default: stable where it is among the channels, or the first of them.
     #[arg(long)]
     default_channel: Option<String>,
+    /// Who installs it. OLM v1 closes again whatever version an operator opens (the annotation roadstead.dev/opened-by-operator), so for it they are open from
+    /// the start.
+    #[arg(long = "for", value_enum, value_name = "INSTALLER", default_value = "olm")]
+    installer: Installer,
     /// Write nothing; fail and name the files that differ.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
     describing: Describing,
+    #[command(flatten)]
+    access: Access,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Installer {
+    /// OLM; OLM v1 takes it too, and keeps such versions closed.
+    Olm,
+    /// OLM v1 alone: under OLM nothing would convert what is open, for some seconds of each upgrade.
+    OlmV1,
+}
+
+impl From<Installer> for bundle::Installer {
+    fn from(installer: Installer) -> Self {
+        match installer {
+            Installer::Olm => Self::Olm,
+            Installer::OlmV1 => Self::OlmV1,
+        }
+    }
 }
 
 pub(super) fn main(args: Args) -> Outcome {
@@ -73,25 +102,29 @@ pub(super) fn main(args: Args) -> Outcome {
         .unwrap_or_else(|| default_channel_of(&channels));
     let catalog = Catalog::read(&args.catalog, &package)?;
     let replaces = catalog.replaces(&version, &default_channel)?;
-    let csv = csv::Options {
+    let mut csv = csv::Options {
         package,
         version,
         image: args.image,
+        digests: BTreeMap::new(),
         replaces,
     };
+    if args.digests {
+        csv.digests = images::digests(&csv::images(&manifests, &csv)?, &args.access)?;
+    }
     let (context, folder) = context_of(&args.output);
     let options = bundle::Options {
         csv,
         channels,
         default_channel,
         folder,
+        installer: args.installer.into(),
     };
-    files::finish(
-        &bundle::generate(&manifests, &options)?,
-        &context,
-        args.check,
-        "roadstead bundle generate",
-    )
+    let made = bundle::generate(&manifests, &options)?;
+    for broken in csv::broken_samples(&manifests) {
+        eprintln!("note: {broken}");
+    }
+    files::finish(&made, &context, args.check, "roadstead bundle generate")
 }
 
 fn read(input: &Path) -> Result<Manifests, Failure> {
@@ -121,6 +154,12 @@ fn package_of(csv_name: &str) -> &str {
 
 /// The folder in which an image is built, and the content's folder within it.
 pub(in crate::cli) fn context_of(folder: &Path) -> (PathBuf, PathBuf) {
+    // What `..` is called, the disk knows; `.` is a context as it is
+    let named = match folder.file_name() {
+        None if folder != Path::new(".") => folder.canonicalize().ok(),
+        _ => None,
+    };
+    let folder = named.as_deref().unwrap_or(folder);
     let context = folder.parent().unwrap_or(Path::new("")).to_owned();
     (
         context,

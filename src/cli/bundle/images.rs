@@ -1,5 +1,6 @@
 //! What the commands for images have in common: how an image is built, where it is written, how a registry is reached, and what a person sees of it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use crate::cli::progress::Progress;
 use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::findings::{Count, Finding, Format, counted, write};
-use crate::olm::oci::credentials::Files;
-use crate::olm::oci::registry::{Limits, Options, Registry};
+use crate::olm::oci::credentials::{Files, usual};
+use crate::olm::oci::registry::{Limits, Options, Proxies, Registry};
 use crate::olm::oci::{Content, Created, Error, Name, Platform, Scratch, bundle, layout};
 use crate::olm::registry_v1::validate;
 
@@ -115,29 +116,21 @@ pub(in crate::cli) struct Access {
     /// Authorities to trust besides those of the system, in PEM.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The credentials, as `podman login` and `docker login` write them. Default: $XDG_RUNTIME_DIR/containers/auth.json, then ~/.docker/config.json.
+    /// The credentials, as `podman login` and `docker login` write them. Default: $XDG_RUNTIME_DIR/containers/auth.json, then ~/.config/containers/auth.json,
+    /// then ~/.docker/config.json, or what is in $DOCKER_CONFIG.
     #[arg(long, env = "REGISTRY_AUTH_FILE", value_name = "FILE")]
     auth_file: Option<PathBuf>,
 }
 
 impl Access {
     fn files(&self) -> Files {
-        let in_folder = |variable, file| {
-            let folder = std::env::var_os(variable).filter(|folder| !folder.is_empty());
-            folder.map(|folder| Path::new(&folder).join(file))
-        };
-        // As podman does where nobody has logged in to the machine by a session
-        let without_session = || format!("/run/containers/{}/auth.json", rustix::process::getuid().as_raw());
-        let runtime = in_folder("XDG_RUNTIME_DIR", "containers/auth.json")
-            .unwrap_or_else(|| PathBuf::from(without_session()));
-        let docker = in_folder("HOME", ".docker/config.json");
         Files {
             named: self.auth_file.clone().filter(|file| !file.as_os_str().is_empty()),
-            usual: std::iter::once(runtime).chain(docker).collect(),
+            usual: usual(std::env::var_os, rustix::process::getuid().as_raw()),
         }
     }
 
-    fn options(&self) -> Result<Options, Failure> {
+    pub(super) fn options(&self) -> Result<Options, Failure> {
         let read = |file: &PathBuf| {
             let length = std::fs::metadata(file).map(|found| found.len());
             let wrong = |why: String| format!("--ca is {:?}: {why}", file.display().to_string());
@@ -151,11 +144,17 @@ impl Access {
         Ok(Options {
             is_plain: self.plain_http,
             authorities: self.ca.as_ref().map(read).transpose()?,
+            proxies: Proxies::of(|name| std::env::var(name).ok())?,
             ..Options::default()
         })
     }
 
-    async fn registry(&self, name: &Name, largest: u64, watch: Arc<Progress>) -> Result<Registry, Failure> {
+    pub(super) async fn registry(
+        &self,
+        name: &Name,
+        largest: u64,
+        watch: Arc<Progress>,
+    ) -> Result<Registry, Failure> {
         let credentials = self.files().of(name).await?;
         let mut options = self.options()?;
         options.limits.largest = largest;
@@ -217,6 +216,21 @@ fn push(image: &Content, name: &Name, access: &Access) -> Outcome {
     })?;
     let called = name.with_digest(&digest);
     print(|out| writeln!(out, "{called}"))
+}
+
+/// What each of these images is called by its content now, as its registry says. One that is named by it already is not asked for.
+pub(super) fn digests(images: &[String], access: &Access) -> Result<BTreeMap<String, String>, Failure> {
+    let progress = Progress::shared();
+    until_stopped(async {
+        let mut digests = BTreeMap::new();
+        for image in images.iter().filter(|image| !image.contains('@')) {
+            let name = Name::guessed("an image of the manifests", image)?;
+            let largest = Limits::default().largest;
+            let mut registry = access.registry(&name, largest, Arc::clone(&progress)).await?;
+            digests.insert(image.clone(), name.with_digest(&registry.digest().await?));
+        }
+        Ok(digests)
+    })
 }
 
 /// Pulls an image. Its layers are in files of the folder, as long as that is there.

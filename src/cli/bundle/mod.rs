@@ -6,6 +6,7 @@ mod build;
 mod described;
 mod generate;
 pub(in crate::cli) mod images;
+mod platforms;
 mod pull;
 mod push;
 mod trial;

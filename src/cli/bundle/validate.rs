@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::cli::{Outcome, findings};
-use crate::olm::registry_v1::{Suite, validate};
+use super::images::Access;
+use super::platforms;
+use crate::cli::{Failure, Outcome, findings};
+use crate::olm::findings::Finding;
+use crate::olm::registry_v1::{Bundle, Suite, validate, validate_platforms};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -17,19 +20,23 @@ pub(super) struct Args {
     with: Vec<With>,
     #[command(flatten)]
     report: findings::Report,
+    #[command(flatten, next_help_heading = "With multiarch")]
+    access: Access,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum With {
     /// What OperatorHub asks of what it publishes.
     Operatorhub,
     /// What the operator framework advises.
     GoodPractices,
-    /// What keeps a bundle from being installed by OLM v1.
+    /// What keeps a bundle from being installed by OLM v1, and what works otherwise there.
     OlmV1,
     /// The scorecard's tests, without a cluster.
     Scorecard,
-    /// All of these.
+    /// Whether images are for the architectures and operating systems on which the operator is said to run. Their registries are asked.
+    Multiarch,
+    /// All of these but multiarch, so that nobody is asked anything.
     All,
 }
 
@@ -40,6 +47,7 @@ impl With {
             Self::GoodPractices => &[Suite::GoodPractices],
             Self::OlmV1 => &[Suite::OlmV1],
             Self::Scorecard => &[Suite::Scorecard],
+            Self::Multiarch => &[],
             Self::All => &Suite::ALL,
         }
     }
@@ -47,6 +55,17 @@ impl With {
 
 pub(super) fn main(args: &Args) -> Outcome {
     let suites: Vec<Suite> = args.with.iter().flat_map(|with| with.suites()).copied().collect();
-    let found = validate(&args.folder, &suites)?;
+    let mut found = validate(&args.folder, &suites)?;
+    if args.with.contains(&With::Multiarch) {
+        found.extend(multiarch(args)?);
+        found.sort();
+    }
     findings::report(&args.folder, &found, &args.report)
+}
+
+fn multiarch(args: &Args) -> Result<Vec<Finding>, Failure> {
+    // What is wrong with its files is found already
+    let (bundle, _) = Bundle::read(&args.folder)?;
+    let platforms = platforms::of(&bundle.images(), &args.access)?;
+    Ok(validate_platforms(&bundle, &platforms))
 }

@@ -73,6 +73,7 @@ impl EdgeArgs {
 
 pub(super) fn generate(args: Generate) -> Outcome {
     let rendered = args.rendered()?;
+    rendered.check_package()?;
     let channels = if args.channels.is_empty() {
         rendered.channels.clone()
     } else {

@@ -85,14 +85,21 @@ pub fn deprecate(args: &Deprecate) -> Outcome {
     args.which.write(&catalog, "roadstead catalog deprecate")
 }
 
-/// The name of a bundle that is meant by it or by its version.
+/// The name of a bundle that is meant by it or by its version; that of several releases is `VERSION-RELEASE`.
 pub(super) fn name_of(catalog: &Catalog, bundle: &str) -> Result<String, Failure> {
     let version = bundle.strip_prefix('v').unwrap_or(bundle);
-    let released = catalog.released()?;
-    let meant = released
+    let releases = catalog.releases()?;
+    let exactly = releases
         .iter()
         .find(|(released, found)| found.name == bundle || released.to_string() == version);
+    let of_version = || {
+        let mut some = releases
+            .iter()
+            .filter(|(released, _)| released.version.to_string() == version);
+        some.next().filter(|_| some.next().is_none())
+    };
     // What is not there is told by whoever looks for it
+    let meant = exactly.or_else(of_version);
     Ok(meant.map_or_else(|| bundle.to_owned(), |(_, found)| found.name.clone()))
 }
 
@@ -103,11 +110,13 @@ impl Which {
             Some(package) => package.clone(),
             None => only_package(folder)?,
         };
+        // Looks at the name as well, before it is part of a path
+        let catalog = Catalog::read(folder, &package)?;
         let file = folder.join(Catalog::file(&package));
         if !file.is_file() {
             return Err(format!("--package is {package}: there is no {}", file.display()).into());
         }
-        Ok(Catalog::read(folder, &package)?)
+        Ok(catalog)
     }
 
     fn write(&self, catalog: &Catalog, command: &str) -> Outcome {

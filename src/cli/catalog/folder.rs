@@ -22,6 +22,8 @@ pub(super) struct Folder {
 impl Folder {
     /// A package of the catalog, or an empty one if the catalog does not have it. One that lies in another file would be there twice.
     pub(super) fn read_or_begin(&self, package: &str) -> Result<Catalog, Failure> {
+        // Looks at the name as well, before it is part of a path
+        let catalog = Catalog::read(&self.path, package)?;
         let own = self.path.join(Catalog::file(package));
         if !own.exists()
             && let Some(file) = sources::file_with(&self.path, package)
@@ -33,7 +35,7 @@ impl Folder {
             )
             .into());
         }
-        Ok(Catalog::read(&self.path, package)?)
+        Ok(catalog)
     }
 
     /// Writes the package, or, with `check`, tells what differs; `command` is what would write it.

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use tonic::transport::Endpoint;
+use tokio::time::timeout;
+use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -52,8 +53,8 @@ pub(in crate::cli) fn main(arguments: impl Iterator<Item = String>) -> ExitCode 
 /// What is asked, and how long it may take.
 #[derive(Debug, PartialEq)]
 struct Asked {
-    /// HOST:PORT.
-    address: String,
+    /// HOST:PORT, one after the other until there is a connection.
+    addresses: Vec<String>,
     /// Until there is a connection.
     connect: Duration,
     /// Until there is an answer.
@@ -76,15 +77,17 @@ impl Asked {
                 }
             }
         }
-        let address = match found {
-            Some(address) if address.starts_with(':') => format!("127.0.0.1{address}"),
-            Some(address) => address,
+        let addresses = match found {
+            Some(port) if port.starts_with(':') => ["127.0.0.1", "[::1]"]
+                .map(|host| format!("{host}{port}"))
+                .to_vec(),
+            Some(address) => vec![address],
             None => {
                 return Err("-addr is missing; accepted is -addr=HOST:PORT, as in -addr=:50051".to_owned());
             }
         };
         Ok(Self {
-            address,
+            addresses,
             connect,
             answer,
         })
@@ -100,23 +103,18 @@ fn duration(argument: &str, time: &str) -> Result<Duration, String> {
 
 async fn ask(asked: &Asked) -> Result<(), (u8, String)> {
     let Asked {
-        address,
+        addresses,
         connect,
         answer,
     } = asked;
-    let endpoint = Endpoint::from_shared(format!("http://{address}"))
-        .map_err(|_| (USAGE, format!("-addr is {address:?}; accepted is HOST:PORT")))?;
-    let endpoint = endpoint.connect_timeout(*connect).timeout(*answer);
-    let connected = tokio::time::timeout(*connect, endpoint.connect()).await;
-    let no_connection = || {
-        (
-            NO_CONNECTION,
-            format!("no connection to {address} within {connect:?}"),
-        )
-    };
-    let channel = connected
-        .map_err(|_| no_connection())?
-        .map_err(|_| no_connection())?;
+    let (address, channel) = timeout(*connect, connected(addresses, *answer))
+        .await
+        .unwrap_or_else(|_| Ok(None))?
+        .ok_or_else(|| {
+            let addresses = addresses.join(" or ");
+            let why = format!("no connection to {addresses} within {connect:?}");
+            (NO_CONNECTION, why)
+        })?;
     let request = HealthCheckRequest {
         service: String::new(),
     };
@@ -128,14 +126,29 @@ async fn ask(asked: &Asked) -> Result<(), (u8, String)> {
     }
 }
 
+/// The first that takes a connection, if one does. On this machine itself whoever does not is told at once.
+async fn connected(
+    addresses: &[String],
+    answer: Duration,
+) -> Result<Option<(&String, Channel)>, (u8, String)> {
+    for address in addresses {
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .map_err(|_| (USAGE, format!("-addr is {address:?}; accepted is HOST:PORT")))?;
+        if let Ok(channel) = endpoint.timeout(answer).connect().await {
+            return Ok(Some((address, channel)));
+        }
+    }
+    Ok(None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
 
     #[rstest]
-    #[case(&["-addr=:50051"], Ok(("127.0.0.1:50051", 1000, 1000)))]
-    #[case(&["-addr=:50051", "-rpc-timeout=5s"], Ok(("127.0.0.1:50051", 1000, 5000)))]
+    #[case(&["-addr=:50051"], Ok(("127.0.0.1:50051 [::1]:50051", 1000, 1000)))]
+    #[case(&["-addr=:50051", "-rpc-timeout=5s"], Ok(("127.0.0.1:50051 [::1]:50051", 1000, 5000)))]
     #[case(&["--connect-timeout=500ms", "--addr=localhost:1"], Ok(("localhost:1", 500, 1000)))]
     #[case(&[], Err("-addr is missing"))]
     #[case(&["-addr=:1", "-tls"], Err("\"-tls\" is not known"))]
@@ -147,9 +160,9 @@ mod tests {
     ) {
         let read = Asked::read(arguments.iter().map(|&argument| argument.to_owned()));
         match (read, expected) {
-            (Ok(found), Ok((address, connect, answer))) => {
+            (Ok(found), Ok((addresses, connect, answer))) => {
                 let expected = Asked {
-                    address: address.to_owned(),
+                    addresses: addresses.split(' ').map(str::to_owned).collect(),
                     connect: Duration::from_millis(connect),
                     answer: Duration::from_millis(answer),
                 };

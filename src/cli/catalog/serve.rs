@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::oneshot;
 
 use crate::cli::Outcome;
@@ -39,7 +40,11 @@ pub(super) struct Args {
     logging: Logging,
 }
 
+/// As many files as a catalog has are held open, and again while another one is read, where the system allows it.
+const FILES: u64 = 65_536;
+
 pub(super) fn main(args: Args) -> Outcome {
+    allow_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -61,4 +66,17 @@ async fn run(args: Args) -> Outcome {
         tokio::spawn(health::serve(listener, health::metrics_routes(metrics), ended));
     }
     serve(args.folder, listener, Limits::default(), watched, stop).await
+}
+
+/// Where that does not work, fewer files are held open.
+fn allow_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    if current.is_some_and(|current| current < wanted) {
+        let limit = Rlimit {
+            current: Some(wanted),
+            maximum,
+        };
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
 }

@@ -73,13 +73,13 @@ impl Reader<'_> {
     /// The bundle in a folder, of whose image nothing is known but a rule.
     pub(super) fn bundle(&self, folder: &Path) -> Result<Rendered, Failure> {
         let rendered = Rendered::read(folder, |bundle, operator| {
-            let version = bundle.version()?;
+            let released = bundle.released()?;
             Ok(match self.bundle_image {
                 Some(template) => template
                     .replace("{package}", &bundle.package)
                     .replace("{name}", &bundle.name)
-                    .replace("{version}", &version.to_string()),
-                None => default_bundle_image(operator, &bundle.package, &version),
+                    .replace("{version}", &released.version.to_string()),
+                None => default_bundle_image(operator, &bundle.package, &released),
             })
         })?;
         Ok(rendered)

@@ -49,6 +49,9 @@ pub(in crate::cli) const CONFIG_MAP: Kind<'static> = kind("/api/v1", "configmaps
 pub(in crate::cli) const SERVICE: Kind<'static> = kind("/api/v1", "services");
 pub(in crate::cli) const DEFINITION: Kind<'static> =
     kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
+/// What OLM v1 installs.
+pub(in crate::cli) const CLUSTER_EXTENSION: Kind<'static> =
+    kind("/apis/olm.operatorframework.io/v1", "clusterextensions");
 /// OLM's own summary of what belongs together.
 pub(in crate::cli) const SUMMARY: Kind<'static> = kind(OLM_V1, "operators");
 

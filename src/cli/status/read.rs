@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::cli::Failure;
 use crate::cli::cluster::reader::{
-    CATALOG_SOURCE, CSV, DEPLOYMENT, INSTALL_PLAN, JOB, Kind, NO_COPIES, OPERATOR_CONDITION, OPERATOR_GROUP,
-    PACKAGE_MANIFEST, POD, Reader, Refusal, SUBSCRIPTION,
+    CATALOG_SOURCE, CLUSTER_EXTENSION, CSV, DEPLOYMENT, INSTALL_PLAN, JOB, Kind, NO_COPIES,
+    OPERATOR_CONDITION, OPERATOR_GROUP, PACKAGE_MANIFEST, POD, Reader, Refusal, SUBSCRIPTION,
 };
 use crate::olm::manifests::text;
 use crate::olm::status::{
@@ -30,14 +30,14 @@ pub(in crate::cli) async fn report(
     namespace: Option<&str>,
     now: Timestamp,
 ) -> Result<Report, Failure> {
-    let all = subscriptions(reader, namespace).await?;
+    let all = subscriptions(reader, package, namespace).await?;
     let ours: Vec<&Value> = all
         .iter()
         .filter(|subscription| text(subscription, "/spec/name") == package)
         .collect();
     if ours.is_empty() {
-        let offered = offered(reader, package, namespace).await;
-        let trouble = nobody(package, namespace, &offered);
+        let (offered, extensions) = join!(offered(reader, package, namespace), extensions(reader, package));
+        let trouble = nobody(package, namespace, &offered, &extensions);
         return Ok(Report::new(package, Vec::new(), Some(trouble)));
     }
     if ours.len() > MOST {
@@ -50,13 +50,22 @@ pub(in crate::cli) async fn report(
     Ok(Report::new(package, chains, None))
 }
 
-async fn subscriptions(reader: &Reader, namespace: Option<&str>) -> Result<Vec<Value>, Failure> {
-    let list = reader.list(&SUBSCRIPTION, namespace, ListParams::default()).await;
-    list.map_err(|refusal| match (&refusal, namespace) {
+/// All Subscriptions. Where there is OLM v1 alone there are none.
+async fn subscriptions(
+    reader: &Reader,
+    package: &str,
+    namespace: Option<&str>,
+) -> Result<Vec<Value>, Failure> {
+    let refusal = match reader.list(&SUBSCRIPTION, namespace, ListParams::default()).await {
+        Ok(all) => return Ok(all),
+        Err(refusal) => refusal,
+    };
+    Err(match (&refusal, namespace) {
+        (Refusal::Unknown, _) if !extensions(reader, package).await.is_empty() => return Ok(Vec::new()),
+        (Refusal::Unknown, _) => "this cluster has no OLM: its API server knows no Subscriptions".into(),
         (Refusal::Forbidden(message), None) => {
             format!("{message}; you may be allowed to in a namespace: name it with -n NAMESPACE").into()
         }
-        (Refusal::Unknown, _) => "this cluster has no OLM: its API server knows no Subscriptions".into(),
         _ => format!("cannot read Subscriptions: {refusal}").into(),
     })
 }
@@ -72,6 +81,17 @@ async fn offered(reader: &Reader, package: &str, namespace: Option<&str>) -> Vec
     });
     // One of a global catalog is in every namespace
     offered.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// The names of the ClusterExtensions by which OLM v1 installs the package, as far as the API server tells of them.
+async fn extensions(reader: &Reader, package: &str) -> Vec<String> {
+    let list = reader.list(&CLUSTER_EXTENSION, None, ListParams::default()).await;
+    let all = list.unwrap_or_default();
+    let ours = all
+        .iter()
+        .filter(|extension| text(extension, "/spec/source/catalog/packageName") == package);
+    ours.map(|extension| text(extension, "/metadata/name").to_owned())
+        .collect()
 }
 
 /// The manifests of a package. Those of a whole catalog are many megabytes, so the API server is asked for these alone.

@@ -6,6 +6,7 @@ use super::reasons;
 use super::status::{
     AVAILABLE, BACKUPS_CONFIGURED, CONFIGURATION_APPLIED, PROGRESSING, REPLICATION_HEALTHY, has_served,
 };
+use crate::api::database::agent::Lsn;
 use crate::api::database::v1::{DatabaseStatus, Loss};
 use crate::controllers::common::announce::is_news;
 pub use crate::controllers::common::announce::{Announcement, tell};
@@ -67,6 +68,7 @@ pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) ->
         .filter(|condition| is_news(conditions, condition, &NEWS_BY_MESSAGE));
     let mut announcements: Vec<_> = news.filter_map(|condition| announce(condition, begins)).collect();
     announcements.extend(elected(before, after));
+    announcements.extend(measured(before, after));
     announcements.extend(paused(before, after));
     announcements
 }
@@ -75,8 +77,7 @@ pub fn announcements(before: Option<&DatabaseStatus>, after: &DatabaseStatus) ->
 fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<Announcement> {
     let primary = after.primary.as_ref()?;
     let earlier = before.and_then(|status| status.primary.as_ref());
-    let known = before.and_then(|status| status.last_loss.as_ref());
-    let loss = after.last_loss.as_ref().filter(|&loss| known != Some(loss));
+    let loss = after.last_loss.as_ref().filter(|loss| !is_told(before, loss));
     if earlier == Some(primary) && loss.is_none() {
         return None;
     }
@@ -89,17 +90,7 @@ fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<An
         None => format!("{primary} is the primary{timeline}"),
     };
     let (type_, note) = match loss {
-        Some(Loss { timeline, from, to }) => {
-            let known = to
-                .as_ref()
-                .map(|to| format!(" to {to} at least"))
-                .unwrap_or_default();
-            let lost = format!(
-                "{note}; timeline {timeline} began without the log before it from {from}{known}: \
-                 what was acknowledged there without a replica is lost"
-            );
-            (EventType::Warning, lost)
-        }
+        Some(loss) => (gravity(loss), format!("{note}; {}", lost(loss))),
         None => (EventType::Normal, note),
     };
     Some(Announcement {
@@ -108,6 +99,69 @@ fn elected(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<An
         action: "Elect",
         note,
     })
+}
+
+/// The instance is back whose log the primary began without, and has said where that ended.
+fn measured(before: Option<&DatabaseStatus>, after: &DatabaseStatus) -> Option<Announcement> {
+    let loss = after.last_loss.as_ref().filter(|loss| loss.measured)?;
+    let known = before.and_then(|status| status.last_loss.as_ref())?;
+    // A loss that was not told of before is told of with its end.
+    if known.measured || !is_told(before, loss) {
+        return None;
+    }
+    Some(Announcement {
+        type_: gravity(loss),
+        reason: "LossMeasured".to_owned(),
+        action: "Elect",
+        note: lost(loss),
+    })
+}
+
+/// Whether there was word of this loss before, however much of it was known.
+fn is_told(before: Option<&DatabaseStatus>, loss: &Loss) -> bool {
+    let known = before.and_then(|status| status.last_loss.as_ref());
+    known.is_some_and(|known| (known.timeline, &known.from) == (loss.timeline, &loss.from))
+}
+
+fn gravity(loss: &Loss) -> EventType {
+    match bytes(loss) {
+        Some(0) => EventType::Normal,
+        _ => EventType::Warning,
+    }
+}
+
+/// For people: what a timeline began without.
+fn lost(loss: &Loss) -> String {
+    let Loss {
+        timeline, from, to, ..
+    } = loss;
+    let whole = bytes(loss);
+    if whole == Some(0) {
+        return format!(
+            "timeline {timeline} began at {from}, where the log before it ended: nothing is lost"
+        );
+    }
+    let known = match (to, whole) {
+        (Some(to), Some(bytes)) => {
+            format!(" to {to} ({bytes} bytes, with what PostgreSQL writes for itself)")
+        }
+        (Some(to), None) => format!(" to {to} at least"),
+        (None, _) => String::new(),
+    };
+    let told = match whole {
+        Some(_) => "",
+        None => "; where that log ended can be told once the instance is back that wrote it",
+    };
+    format!(
+        "timeline {timeline} began without the log before it from {from}{known}: \
+         what was acknowledged there without a replica is lost{told}"
+    )
+}
+
+/// How long it is, once that was measured.
+fn bytes(loss: &Loss) -> Option<u64> {
+    let [from, to] = [Some(&loss.from), loss.to.as_ref()].map(|position| position?.parse::<Lsn>().ok());
+    Some(to?.ahead_of(from?)).filter(|_| loss.measured)
 }
 
 /// A primary was stopped in order, and writes are accepted again.
@@ -157,6 +211,7 @@ fn announce(condition: &Condition, begins: bool) -> Option<Announcement> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use rstest::rstest;
 
     use super::*;
     use crate::controllers::database::status::DEGRADED;
@@ -195,9 +250,16 @@ mod tests {
                 timeline,
                 from: "0/3000000".to_owned(),
                 to: to.map(str::to_owned),
+                measured: false,
             }),
             ..status
         }
+    }
+
+    fn measured(mut status: DatabaseStatus) -> DatabaseStatus {
+        let loss = status.last_loss.as_mut();
+        loss.expect("what was lost").measured = true;
+        status
     }
 
     #[test]
@@ -213,12 +275,45 @@ mod tests {
             event.note.clone()
         };
         let known = note(Some("0/3000158"));
-        let lacks =
-            "after a-0; timeline 3 began without the log before it from 0/3000000 to 0/3000158 at least:";
+        let lacks = "after a-0; timeline 3 began without the log before it from 0/3000000 to 0/3000158 at least: what was acknowledged there without a replica is lost; where that log ended";
         assert!(known.contains(lacks), "{known}");
         let unknown = note(None);
-        let lacks = "without the log before it from 0/3000000: what";
+        let lacks = "without the log before it from 0/3000000: what was acknowledged";
         assert!(unknown.contains(lacks), "{unknown}");
+    }
+
+    #[rstest]
+    #[case::nobody_knew_how_much(
+        None,
+        "0/3000158",
+        EventType::Warning,
+        "from 0/3000000 to 0/3000158 (344 bytes, with what PostgreSQL writes for itself): what was acknowledged there without a replica is lost"
+    )]
+    #[case::some_was_known(Some("0/3000100"), "0/3000158", EventType::Warning, "to 0/3000158 (344 bytes")]
+    #[case::nothing(None, "0/3000000", EventType::Normal, "nothing is lost")]
+    fn how_much_was_lost_is_told_once_the_instance_that_wrote_it_is_back(
+        #[case] known: Option<&str>,
+        #[case] end: &str,
+        #[case] type_: EventType,
+        #[case] says: &str,
+    ) {
+        let again = status("Running", Some("a-1"), &[]);
+        let (told, back) = (
+            without(again.clone(), known, 3),
+            measured(without(again, Some(end), 3)),
+        );
+        let [event] = &announcements(Some(&told), &back)[..] else {
+            panic!("not one Event")
+        };
+        assert_eq!((event.reason.as_str(), event.type_), ("LossMeasured", type_));
+        assert!(event.note.contains(says), "{}", event.note);
+        assert!(announcements(Some(&back), &back).is_empty());
+        // An operator that was away tells all of it at once.
+        let [event] = &announcements(Some(&status("Running", Some("a-0"), &[])), &back)[..] else {
+            panic!("not one Event")
+        };
+        assert_eq!((event.reason.as_str(), event.type_), ("PrimaryElected", type_));
+        assert!(event.note.contains(says), "{}", event.note);
     }
 
     #[test]

@@ -65,6 +65,7 @@ impl Held {
             flushed: _,
             flushed_on: _,
             handover: _,
+            missing_on: _,
         } = record.unwrap_or_default();
         members.extend(quorums.iter().flat_map(|quorum| quorum.standbys.clone()));
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());

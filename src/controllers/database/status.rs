@@ -329,15 +329,32 @@ fn last_write_pause(before: &DatabaseStatus, live: &Live<'_>) -> Option<WritePau
     Some(if is_new && !is_less { told } else { known })
 }
 
-/// Told once a primary goes on without it, and kept when the Lease is gone that says it.
+/// Told once a primary goes on without it, and kept when the Lease is gone that says it. Where it ended is told for good once somebody knows.
 fn last_loss(before: &DatabaseStatus, live: &Live<'_>) -> Option<Loss> {
+    let known = before.last_loss.as_ref();
     let missing = live.lease.leader().and(live.lease.missing);
     let told = missing.map(|Missing { from, to, since }| Loss {
         timeline: since,
         from: from.to_string(),
         to: (to > from).then(|| to.to_string()),
+        measured: false,
     });
-    told.or_else(|| before.last_loss.clone())
+    let loss = told.or_else(|| known.cloned())?;
+    if let Some(known) = known.filter(|known| known.measured && known.timeline == loss.timeline) {
+        return Some(known.clone());
+    }
+    // What was written further once is on an older volume now.
+    let reached: Option<Lsn> = loss.to.as_ref().unwrap_or(&loss.from).parse().ok();
+    let ends = live.reports().filter_map(|(_, report)| report.wrote_up_to);
+    let ends = ends.filter(|(since, end)| i64::from(*since) == loss.timeline && Some(*end) >= reached);
+    match ends.map(|(_, end)| end).max() {
+        Some(end) => Some(Loss {
+            to: Some(end.to_string()),
+            measured: true,
+            ..loss
+        }),
+        None => Some(loss),
+    }
 }
 
 fn phase(conditions: &Conditions, before: &DatabaseStatus, seen: &Seen<'_>) -> &'static str {

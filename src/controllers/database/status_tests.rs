@@ -330,10 +330,41 @@ fn what_a_primary_goes_on_without_is_told_for_good(#[case] written: u64, #[case]
         timeline: 3,
         from: "0/3000000".to_owned(),
         to: to.map(str::to_owned),
+        measured: false,
     };
     assert_eq!(told.status().last_loss.as_ref(), Some(&loss));
     let forgotten = Scene::well().change(|scene| scene.database.status = Some(told.status()));
     assert_eq!(forgotten.status().last_loss, Some(loss), "its Lease was deleted");
+}
+
+#[rstest]
+#[case::of_this(3, 0x300_0200, true)]
+#[case::nothing_is_lost(3, 0x300_0158, true)]
+#[case::of_another(2, 0x300_0200, false)]
+#[case::its_volume_is_an_older_one(3, 0x300_0100, false)]
+fn where_a_lost_log_ended_is_told_for_good_once_its_writer_is_back(
+    #[case] since: u32,
+    #[case] end: u64,
+    #[case] measured: bool,
+) {
+    let lacks = |scene: &mut Scene| {
+        scene.lease.missing = Some(Missing {
+            from: Lsn(0x300_0000),
+            to: Lsn(0x300_0158),
+            since: 3,
+        });
+    };
+    let back = Scene::well().known().change(lacks).change(|scene| {
+        scene.report(0).wrote_up_to = Some((3, Lsn(0x300_0100)));
+        scene.report(1).wrote_up_to = Some((since, Lsn(end)));
+    });
+    let loss = back.status().last_loss.unwrap();
+    let to = if measured { Lsn(end) } else { Lsn(0x300_0158) };
+    assert_eq!((loss.measured, loss.to), (measured, Some(to.to_string())));
+    let later = Scene::well().known().change(lacks).change(|scene| {
+        scene.database.status = Some(back.status());
+    });
+    assert_eq!(later.status().last_loss, back.status().last_loss);
 }
 
 fn pause(milliseconds: u64, ended: i64) -> Pause {

@@ -9,6 +9,7 @@
 //! | [`options`] | where everything is |
 //! | [`volume`] | the lock that all who work with the data hold, and what becomes of the data while PostgreSQL is stopped |
 //! | [`programs`] | PostgreSQL's programs that make data: initdb, pg_basebackup, pg_rewind |
+//! | [`log`] | how far the log of a stopped PostgreSQL goes |
 //! | [`history`] | keeps timelines that were begun elsewhere from being begun again |
 //! | [`config`] | what PostgreSQL goes by, and how it finds others ([`conninfo`]). Pure |
 //! | [`floors`] | settings of which a replica needs as much as its primary. Pure |
@@ -38,6 +39,7 @@ mod holders;
 pub mod identity;
 pub mod lease;
 mod lines;
+pub mod log;
 pub mod options;
 pub mod peers;
 pub mod pods;

@@ -1,4 +1,4 @@
-//! PostgreSQL's programs that make data, and look at it: initdb, pg_basebackup, pg_rewind, pg_waldump.
+//! PostgreSQL's programs that make data: initdb, pg_basebackup, pg_rewind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,6 @@ use super::files;
 use super::options::Options;
 use super::program::{ProgramError, run};
 use super::volume::Volume;
-use crate::api::database::agent::Lsn;
 
 /// How long a program may take to say its version.
 const VERSION: Duration = Duration::from_secs(10);
@@ -23,8 +22,6 @@ const INITDB: Duration = Duration::from_secs(5 * 60);
 const BASE_BACKUP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long it may take to recover, to look through the log since two instances parted, and to copy what differs.
 const REWIND: Duration = Duration::from_secs(2 * 60 * 60);
-/// How long it may take to look through the log, from the last checkpoint on at most. Whoever leads gives up sooner.
-const WALDUMP: Duration = Duration::from_secs(5 * 60);
 
 /// The file with which PostgreSQL starts as a replica.
 const STANDBY: &str = "standby.signal";
@@ -140,58 +137,6 @@ impl Programs {
         volume.on_disk(move || follow(&options), ProgramError::from).await
     }
 
-    /// Whether the log of a stopped PostgreSQL goes up to `end` on a timeline, as far as anybody can read it. Its files have so many bytes each; `checkpoint` is
-    /// where its last one begins, if that is on the same timeline: from there on all of the log is there.
-    ///
-    /// # Errors
-    /// When that cannot be found out.
-    pub async fn log_goes_to(
-        &self,
-        options: &Options,
-        volume: &Volume,
-        (timeline, end): (u32, Lsn),
-        (checkpoint, bytes): (Option<Lsn>, u64),
-    ) -> Result<bool, ProgramError> {
-        let last = end.0.saturating_sub(1) / bytes;
-        let folder = options.data().join("pg_wal");
-        let file = move |segment: u64| {
-            let per_id = (1 << 32) / bytes;
-            format!("{timeline:08X}{:08X}{:08X}", segment / per_id, segment % per_id)
-        };
-        let first = checkpoint.map(|checkpoint| checkpoint.0 / bytes);
-        // A record that goes on into the last file begins in the one before, if that is there: a timeline may begin in the last.
-        let before = last.saturating_sub(1).max(first.unwrap_or_default());
-        let look = {
-            let folder = folder.clone();
-            move || {
-                let is_there = |segment: u64| folder.join(file(segment)).try_exists();
-                Ok((is_there(before)?, is_there(last)?))
-            }
-        };
-        let begin = match volume.on_disk(look, ProgramError::from).await? {
-            (_, false) => return Ok(false),
-            (true, true) => before,
-            (false, true) => last,
-        };
-        let whole = first.filter(|first| *first < begin);
-        for begin in [Some(begin), whole].into_iter().flatten() {
-            let start = Lsn(begin * bytes).max(checkpoint.unwrap_or_default());
-            let mut command = self.command("pg_waldump", options, volume)?;
-            command.arg("--quiet").arg("--path").arg(&folder);
-            command.args(["--start", &start.to_string(), "--end", &end.to_string()]);
-            // By their names: it would look for the size of a file in whichever it finds first, and that may be one that was made for later.
-            command.args([file(begin), file(last)]);
-            match run("pg_waldump", command, WALDUMP).await {
-                Ok(()) => return Ok(true),
-                // One record may fill whole files.
-                Err(ProgramError::Failed { said, .. }) if said.contains(NO_RECORD) && whole.is_some() => {}
-                Err(ProgramError::Failed { said, .. }) if is_end_of_log(&said) => return Ok(false),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(false)
-    }
-
     /// Takes the data back to where it and that of the instance at `host`, which must be a primary, parted, for a replica. The marker of unfinished data
     /// is the caller's: data that pg_rewind did not come to an end with is of no use.
     ///
@@ -217,23 +162,6 @@ impl Programs {
         let options = options.clone();
         volume.on_disk(move || follow(&options), ProgramError::from).await
     }
-}
-
-/// What pg_waldump says where no record begins.
-const NO_RECORD: &str = "could not find a valid record after";
-
-/// Whether pg_waldump found, by what it said, that the log ends, or is not there at all.
-fn is_end_of_log(said: &str) -> bool {
-    let ends = [
-        "error in WAL record at",
-        NO_RECORD,
-        "could not find file",
-        "WAL segment size must be a power of two",
-        "invalid WAL segment size in WAL file",
-    ];
-    // It was cut short.
-    let is_short = said.contains("could not read") && said.contains(": read ");
-    is_short || ends.iter().any(|end| said.contains(end))
 }
 
 /// Makes PostgreSQL start as a replica on this data, with no settings but those of the run folder.

@@ -2,6 +2,7 @@
 
 use super::{Channel, Entry};
 use crate::olm::Error;
+use crate::olm::fbc::blob;
 use crate::olm::fbc::upgrades::{Broken, End, Upgrades};
 
 impl Channel {
@@ -31,12 +32,13 @@ impl Channel {
         {
             self.takes_over(next, name, tail.as_deref());
         }
-        self.entries.push(Entry {
+        let entry = blob::Entry {
             name: name.to_owned(),
             replaces: tail,
             skips,
             skip_range: None,
-        });
+        };
+        self.entries.push(entry.into());
         self.entries.sort_by_key(|entry| place(&entry.name));
     }
 
@@ -94,14 +96,18 @@ impl Channel {
     /// # Errors
     /// [`Error::EmptyChannel`], [`Error::NoOrder`]
     pub fn head(&self) -> Result<&Entry, Error> {
+        let empty = || Error::EmptyChannel {
+            channel: self.name.clone(),
+        };
         if self.entries.is_empty() {
-            return Err(Error::EmptyChannel {
-                channel: self.name.clone(),
-            });
+            return Err(empty());
         }
-        Upgrades::of(&self.entries)
-            .head()
-            .map_err(|why| self.no_order(&why))
+        let upgrades = Upgrades::of(&self.entries);
+        let head = upgrades.head().map_err(|why| self.no_order(&why))?;
+        self.entries
+            .iter()
+            .find(|entry| entry.name == head.name)
+            .ok_or_else(empty)
     }
 
     fn no_order(&self, why: &Broken<'_>) -> Error {

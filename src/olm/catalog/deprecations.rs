@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Catalog;
+use crate::olm::fbc::blob::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE};
 use crate::olm::{Error, yaml};
 
 /// `olm.deprecations`: all that is deprecated in one package.
@@ -48,10 +49,7 @@ pub struct Reference {
 }
 
 /// The document's schema.
-pub const SCHEMA: &str = "olm.deprecations";
-const PACKAGE: &str = "olm.package";
-const CHANNEL: &str = "olm.channel";
-const BUNDLE: &str = "olm.bundle";
+pub const SCHEMA: &str = DEPRECATIONS;
 
 impl Reference {
     /// Whether the catalog has what it names.
@@ -132,7 +130,7 @@ impl Catalog {
     /// What is deprecated in the package.
     pub fn deprecations(&self) -> &[Deprecation] {
         self.deprecations
-            .first()
+            .as_ref()
             .map_or(&[], |document| document.entries.as_slice())
     }
 
@@ -140,10 +138,10 @@ impl Catalog {
     /// package comes first, then its channels and its bundles, each in their own order.
     pub fn deprecate(&mut self, mut entries: Vec<Deprecation>) {
         entries.sort_by_key(|entry| self.place_of(&entry.reference));
-        let before = self.deprecations.drain(..).next();
+        let before = self.deprecations.take();
         let rest = before.map(|document| document.rest).unwrap_or_default();
         if !entries.is_empty() {
-            self.deprecations.push(Deprecations {
+            self.deprecations = Some(Deprecations {
                 schema: SCHEMA.to_owned(),
                 package: self.name.clone(),
                 entries,
@@ -198,23 +196,13 @@ impl Catalog {
 
     /// The rules of operator-registry: `ConvertToModel` and `Validate` refuse a whole catalog that breaks one of them.
     pub(super) fn check_deprecations(&self) -> Result<(), Error> {
-        if let Some(second) = self.deprecations.get(1) {
-            let accepted = "a package may have one document".to_owned();
-            return Err(refuse(SCHEMA, "package", &second.package, accepted));
-        }
-        for document in &self.deprecations {
-            if document.package != self.name {
-                let accepted = format!("it must be {}, the package of the catalog", self.name);
-                return Err(refuse(SCHEMA, "package", &document.package, accepted));
-            }
-            let mut seen = BTreeSet::new();
-            for (index, entry) in document.entries.iter().enumerate() {
-                self.check_deprecation(index, entry)?;
-                if !seen.insert(&entry.reference) {
-                    let accepted = "it is deprecated already by an entry before".to_owned();
-                    let field = format!("entries[{index}].reference.name");
-                    return Err(refuse(SCHEMA, &field, &entry.reference.name, accepted));
-                }
+        let mut seen = BTreeSet::new();
+        for (index, entry) in self.deprecations().iter().enumerate() {
+            self.check_deprecation(index, entry)?;
+            if !seen.insert(&entry.reference) {
+                let accepted = "it is deprecated already by an entry before".to_owned();
+                let field = format!("entries[{index}].reference.name");
+                return Err(refuse(SCHEMA, &field, &entry.reference.name, accepted));
             }
         }
         Ok(())

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::properties::csv_metadata;
 use super::{Catalog, property};
+use crate::olm::fbc::blob::{BUNDLE, CHANNEL, PACKAGE};
+use crate::olm::fbc::fold;
 use crate::olm::manifests::{list, text};
 use crate::olm::{Error, Tree, fbc, yaml};
 
@@ -20,7 +22,7 @@ const METADATA: &str = "olm.csv.metadata";
 pub fn migrate(documents: Vec<Value>) -> Result<Tree, Error> {
     let mut packages: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for mut document in documents {
-        if text(&document, "/schema") == "olm.bundle" {
+        if text(&document, "/schema") == BUNDLE {
             without_objects(&mut document)?;
         }
         let package = package_of(&document).to_owned();
@@ -30,27 +32,30 @@ pub fn migrate(documents: Vec<Value>) -> Result<Tree, Error> {
     for (package, mut documents) in packages {
         // Within one schema the order stays what it was
         documents.sort_by_key(|document| rank(text(document, "/schema")));
-        tree.insert(file_of(&package)?, yaml::documents(&documents)?);
+        tree.insert(file_of(&package)?, yaml::documents(&documents)?)?;
     }
     Ok(tree)
 }
 
 /// The package of which a document says something.
 pub(super) fn package_of(document: &Value) -> &str {
-    match text(document, "/schema") {
-        "olm.package" => text(document, "/name"),
-        _ => text(document, "/package"),
+    let Value::Object(fields) = document else {
+        return "";
+    };
+    let field = |name| {
+        fold::get(fields, name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    match field("schema") {
+        PACKAGE => field("name"),
+        _ => field("package"),
     }
 }
 
 /// As `catalog generate` has them.
 fn rank(schema: &str) -> usize {
-    let known = [
-        "olm.package",
-        "olm.channel",
-        "olm.bundle",
-        super::deprecations::SCHEMA,
-    ];
+    let known = [PACKAGE, CHANNEL, BUNDLE, super::deprecations::SCHEMA];
     let place = known.iter().position(|known| *known == schema);
     place.unwrap_or(known.len())
 }

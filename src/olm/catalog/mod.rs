@@ -1,16 +1,21 @@
 //! A file-based catalog of one package: which bundles there are, and which channel upgrades them in what order.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use semver::Version;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
-use super::manifests::{list, text};
+use super::fbc::blob::{BUNDLE, CHANNEL, PACKAGE};
+use super::fbc::{Released, files, known};
+use super::manifests::text;
+use super::names::check_package;
 use super::{Error, Tree, bundle, yaml};
 
 mod chain;
 pub mod deprecations;
+mod documents;
 mod edges;
 pub mod migrate;
 mod package;
@@ -22,129 +27,13 @@ pub mod sources;
 pub mod template;
 
 use deprecations::Deprecations;
+use documents::property;
+pub use documents::{Bundle, Channel, Entry, Package, Property};
 pub use edges::{Edges, SkipRange};
 pub use package::About;
 pub use render::Rendered;
+pub(super) use render::channels as channels_of;
 pub use served::{Dropped, Stranded};
-
-/// `olm.package`: the name, and the channel that a Subscription gets when it names none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Package {
-    schema: String,
-    /// The package's name.
-    pub name: String,
-    /// The channel of a Subscription that names none.
-    pub default_channel: String,
-    /// Icon, description, and whatever else a person added.
-    #[serde(flatten)]
-    pub rest: Map<String, Value>,
-}
-
-/// `olm.channel`: the order in which its bundles replace each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Channel {
-    schema: String,
-    /// The channel's name.
-    pub name: String,
-    package: String,
-    /// The bundles in it.
-    pub entries: Vec<Entry>,
-    /// Whatever else a person added.
-    #[serde(flatten)]
-    pub rest: Map<String, Value>,
-}
-
-/// One bundle in a channel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Entry {
-    /// The bundle's name.
-    #[serde(default)]
-    pub name: String,
-    /// The bundle whose users are upgraded to this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<String>,
-    /// Further bundles whose users are upgraded to this one, and which nobody is upgraded to any more.
-    #[serde(
-        default,
-        deserialize_with = "crate::olm::fbc::blob::null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub skips: Vec<String>,
-    /// A range of versions whose users are upgraded to this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skip_range: Option<String>,
-}
-
-/// `olm.bundle`: an image, and what OLM wants to know of it without pulling it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Bundle {
-    schema: String,
-    /// The ClusterServiceVersion's name.
-    pub name: String,
-    /// The package's name.
-    pub package: String,
-    /// The bundle image.
-    pub image: String,
-    /// `{type, value}`, as `opm render` gives them.
-    pub properties: Vec<Property>,
-    /// `{name, image}`, sorted by image.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub related_images: Vec<Value>,
-}
-
-/// A typed fact of a bundle.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Property {
-    /// Such as `olm.gvk`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Its shape depends on the type.
-    pub value: Value,
-}
-
-impl Bundle {
-    /// What it says of its ClusterServiceVersion.
-    fn described<'a>(&'a self, pointer: &'a str) -> impl Iterator<Item = &'a Value> {
-        let metadata = self
-            .properties
-            .iter()
-            .filter(|property| property.kind == "olm.csv.metadata");
-        metadata.flat_map(move |property| list(&property.value, pointer))
-    }
-
-    /// The names of the definitions that it owns, where it says so.
-    pub fn definitions(&self) -> impl Iterator<Item = &str> {
-        self.described("/crdDescriptions/owned")
-            .map(|owned| text(owned, "/name"))
-    }
-
-    /// Its `installModes`, where it says them.
-    pub fn install_modes(&self) -> impl Iterator<Item = &Value> {
-        self.described("/installModes")
-    }
-
-    /// The version in the property `olm.package`.
-    ///
-    /// # Errors
-    /// [`Error::NoVersion`]
-    pub fn version(&self) -> Result<Version, Error> {
-        let property = self
-            .properties
-            .iter()
-            .find(|property| property.kind == "olm.package");
-        let version = property
-            .and_then(|property| property.value.get("version"))
-            .and_then(Value::as_str);
-        version
-            .and_then(|version| version.parse().ok())
-            .ok_or_else(|| Error::NoVersion {
-                bundle: self.name.clone(),
-            })
-    }
-}
 
 /// The catalog of one package, as it lies in `FOLDER/PACKAGE/catalog.yaml`.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,9 +42,8 @@ pub struct Catalog {
     package: Option<Package>,
     channels: Vec<Channel>,
     bundles: Vec<Bundle>,
-    /// One, or none.
-    deprecations: Vec<Deprecations>,
-    /// Blobs of other schemas, which are kept as they are.
+    deprecations: Option<Deprecations>,
+    /// Blobs of other schemas and of other packages, which are kept as they are.
     others: Vec<Value>,
 }
 
@@ -167,7 +55,7 @@ impl Catalog {
             package: None,
             channels: Vec::new(),
             bundles: Vec::new(),
-            deprecations: Vec::new(),
+            deprecations: None,
             others: Vec::new(),
         }
     }
@@ -175,44 +63,43 @@ impl Catalog {
     /// Reads the package's catalog below a folder. One that is not there yet is empty.
     ///
     /// # Errors
-    /// [`Error::File`] or [`Error::Unreadable`]
+    /// [`Error::NotAPackage`], [`Error::File`] or [`Error::Unreadable`]
     pub fn read(folder: &Path, package: &str) -> Result<Self, Error> {
+        check_package("the package's name", package)?;
         let path = folder.join(Self::file(package));
-        match std::fs::read_to_string(&path) {
+        match files::text(&path) {
             Ok(text) => Self::of_text(&path.display().to_string(), &text, package),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::empty(package)),
             Err(source) => Err(Error::file("read", &path, source)),
         }
     }
 
-    /// Reads the documents of a package; `source` names them in messages.
+    /// Reads the documents of a package; `source` names them in messages. What the text holds of other packages is kept.
     ///
     /// # Errors
-    /// [`Error::Unreadable`]
+    /// [`Error::Unreadable`], also for a second document of what a package has one of.
     pub fn of_text(source: &str, text: &str, package: &str) -> Result<Self, Error> {
         let mut catalog = Self::empty(package);
-        let unreadable = |error: serde_json::Error| Error::Unreadable {
-            source_name: source.to_owned(),
-            message: error.to_string(),
-        };
-        for blob in yaml::parse::<Value>(source, text)? {
-            match blob.get("schema").and_then(Value::as_str) {
-                Some("olm.package") => {
-                    catalog.package = Some(serde_json::from_value(blob).map_err(unreadable)?)
-                }
-                Some("olm.channel") => catalog
-                    .channels
-                    .push(serde_json::from_value(blob).map_err(unreadable)?),
-                Some("olm.bundle") => catalog
-                    .bundles
-                    .push(serde_json::from_value(blob).map_err(unreadable)?),
-                Some(deprecations::SCHEMA) => catalog
-                    .deprecations
-                    .push(serde_json::from_value(blob).map_err(unreadable)?),
-                _ => catalog.others.push(blob),
-            }
+        for mut blob in yaml::parse::<Value>(source, text)? {
+            known::canonical(&mut blob).map_err(|message| Error::Unreadable {
+                source_name: source.to_owned(),
+                message,
+            })?;
+            catalog.take(source, blob)?;
         }
         Ok(catalog)
+    }
+
+    fn take(&mut self, source: &str, blob: Value) -> Result<(), Error> {
+        let is_own = migrate::package_of(&blob) == self.name;
+        match text(&blob, "/schema") {
+            PACKAGE if is_own => only(source, &mut self.package, blob)?,
+            CHANNEL if is_own => self.channels.push(read(source, blob)?),
+            BUNDLE if is_own => self.bundles.push(read(source, blob)?),
+            deprecations::SCHEMA if is_own => only(source, &mut self.deprecations, blob)?,
+            _ => self.others.push(blob),
+        }
+        Ok(())
     }
 
     /// The package's file below a catalog folder.
@@ -223,11 +110,11 @@ impl Catalog {
     /// The catalog as files below `folder`'s parent: its own file, and the Dockerfile of the catalog image beside the folder.
     ///
     /// # Errors
-    /// [`Error::Unwritable`]
+    /// [`Error::Unwritable`]; [`Error::Outside`], where the package's name is none.
     pub fn tree(&self, folder: &Path) -> Result<Tree, Error> {
         let mut tree = Tree::default();
-        tree.insert(folder.join(Self::file(&self.name)), self.text()?);
-        tree.insert(bundle::beside(folder, "catalog.Dockerfile"), dockerfile(folder));
+        tree.insert(folder.join(Self::file(&self.name)), self.text()?)?;
+        tree.insert(bundle::beside(folder, "catalog.Dockerfile"), dockerfile(folder))?;
         Ok(tree)
     }
 
@@ -247,7 +134,7 @@ impl Catalog {
         for bundle in &self.bundles {
             blobs.push(serde_json::to_value(bundle).map_err(unwritable)?);
         }
-        for deprecations in &self.deprecations {
+        if let Some(deprecations) = &self.deprecations {
             blobs.push(serde_json::to_value(deprecations).map_err(unwritable)?);
         }
         blobs.extend(self.others.iter().cloned());
@@ -259,14 +146,20 @@ impl Catalog {
     /// # Errors
     /// [`Error::NoVersion`]
     pub fn released(&self) -> Result<Vec<(Version, &Bundle)>, Error> {
-        let versioned = |bundle| Ok((Bundle::version(bundle)?, bundle));
-        let mut released = self
-            .bundles
-            .iter()
-            .map(versioned)
-            .collect::<Result<Vec<_>, Error>>()?;
-        released.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(released)
+        let releases = self.releases()?.into_iter();
+        Ok(releases.map(|(it, bundle)| (it.version, bundle)).collect())
+    }
+
+    /// The same with what tells two bundles of one version apart.
+    ///
+    /// # Errors
+    /// [`Error::NoVersion`]
+    pub fn releases(&self) -> Result<Vec<(Released, &Bundle)>, Error> {
+        let released = |bundle| Ok((Bundle::released(bundle)?, bundle));
+        let releases = self.bundles.iter().map(released);
+        let mut releases = releases.collect::<Result<Vec<_>, Error>>()?;
+        releases.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(releases)
     }
 
     /// The bundle that a new version takes over from: the highest lower one in the channel, or, in a channel that has none, the
@@ -275,10 +168,18 @@ impl Catalog {
     /// # Errors
     /// [`Error::NoVersion`]
     pub fn replaces(&self, version: &Version, channel: &str) -> Result<Option<String>, Error> {
+        let first = Released {
+            version: version.clone(),
+            release: String::new(),
+        };
+        self.tail(&first, channel)
+    }
+
+    fn tail(&self, new: &Released, channel: &str) -> Result<Option<String>, Error> {
         let lower: Vec<_> = self
-            .released()?
+            .releases()?
             .into_iter()
-            .filter(|(released, _)| released < version)
+            .filter(|(released, _)| released < new)
             .collect();
         let entries = self
             .channels
@@ -306,22 +207,25 @@ impl Catalog {
         channels: &[String],
         default_channel: &str,
     ) -> Result<(), Error> {
-        let bundle = rendered.bundle;
-        let version = self.accept(&bundle)?;
+        let mut bundle = rendered.bundle;
+        let new = self.accept(&bundle)?;
         let name = bundle.name.clone();
         let facts = if self.follows_its_bundles() {
             rendered.package
         } else {
             Map::new()
         };
+        if let Some(before) = self.bundle(&name) {
+            bundle.rest.clone_from(&before.rest);
+        }
         self.bundles.retain(|other| other.name != name);
         self.bundles.push(bundle);
-        let released = self.released()?.into_iter();
-        let order: Vec<String> = released.map(|(_, bundle)| bundle.name.clone()).collect();
+        let releases = self.releases()?.into_iter();
+        let order: Vec<String> = releases.map(|(_, bundle)| bundle.name.clone()).collect();
         self.bundles
             .sort_by_key(|bundle| order.iter().position(|name| *name == bundle.name));
         for channel in channels {
-            let tail = self.replaces(&version, channel)?;
+            let tail = self.tail(&new, channel)?;
             self.channel(channel).insert(&name, tail, &order);
         }
         for channel in &mut self.channels {
@@ -332,17 +236,19 @@ impl Catalog {
     }
 
     /// The version of a bundle that may be added.
-    fn accept(&self, bundle: &Bundle) -> Result<Version, Error> {
+    fn accept(&self, bundle: &Bundle) -> Result<Released, Error> {
         if bundle.package != self.name {
             return Err(Error::OtherPackage {
                 expected: self.name.clone(),
                 found: bundle.package.clone(),
             });
         }
-        let version = bundle.version()?;
-        let mut others = self.released()?.into_iter();
-        match others.find(|(there, other)| *there == version && other.name != bundle.name) {
-            None => Ok(version),
+        let new = bundle.released()?;
+        // As upstream compares them: 1.0.0-1 is 1.0.0 with the release 1
+        let version = new.to_string();
+        let mut others = self.releases()?.into_iter();
+        match others.find(|(there, other)| there.to_string() == version && other.name != bundle.name) {
+            None => Ok(new),
             Some((_, other)) => Err(Error::SameVersion {
                 version,
                 first: other.name.clone(),
@@ -357,7 +263,7 @@ impl Catalog {
             .iter()
             .position(|channel| channel.name == name)
             .unwrap_or_else(|| {
-                let (schema, package) = ("olm.channel".to_owned(), self.name.clone());
+                let (schema, package) = (CHANNEL.to_owned(), self.name.clone());
                 self.channels.push(Channel {
                     schema,
                     name: name.to_owned(),
@@ -436,7 +342,7 @@ pub fn default_channel_of(channels: &[String]) -> String {
 }
 
 /// The name of a bundle image, derived from the operator's: same registry and path, `PACKAGE-bundle:vVERSION`.
-pub fn default_bundle_image(operator_image: &str, package: &str, version: &Version) -> String {
+pub fn default_bundle_image(operator_image: &str, package: &str, version: &impl fmt::Display) -> String {
     let folder = operator_image
         .rsplit_once('/')
         .map(|(folder, _)| format!("{folder}/"))
@@ -467,10 +373,23 @@ fn dockerfile(folder: &Path) -> String {
     )
 }
 
-/// The value of a property.
-fn property(kind: &str, value: Value) -> Property {
-    Property {
-        kind: kind.to_owned(),
-        value: json!(value),
+/// A document as what its schema says that it is.
+fn read<T: DeserializeOwned>(source: &str, blob: Value) -> Result<T, Error> {
+    serde_json::from_value(blob).map_err(|error| Error::Unreadable {
+        source_name: source.to_owned(),
+        message: error.to_string(),
+    })
+}
+
+/// Of two documents the first would be lost.
+fn only<T: DeserializeOwned>(source: &str, place: &mut Option<T>, blob: Value) -> Result<(), Error> {
+    if place.is_some() {
+        let (schema, package) = (text(&blob, "/schema"), migrate::package_of(&blob));
+        return Err(Error::Unreadable {
+            source_name: source.to_owned(),
+            message: format!("there are two documents {schema} of package {package}; a package may have one"),
+        });
     }
+    *place = Some(read(source, blob)?);
+    Ok(())
 }

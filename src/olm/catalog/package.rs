@@ -6,7 +6,7 @@ use super::{Catalog, Package};
 use crate::olm::Error;
 use crate::olm::icon::Icon;
 use crate::olm::manifests::text;
-use crate::olm::names::is_dns_subdomain;
+use crate::olm::names::check_package;
 
 /// What somebody says of a package that has no release yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,11 +25,7 @@ impl Catalog {
     /// # Errors
     /// [`Error::NotAPackage`]
     pub fn begin(package: &str, about: About) -> Result<Self, Error> {
-        if !is_dns_subdomain(package) {
-            return Err(Error::NotAPackage {
-                name: package.to_owned(),
-            });
-        }
+        check_package("the package's name", package)?;
         let mut rest = Map::new();
         if let Some(icon) = about.icon {
             rest.insert("icon".to_owned(), icon.json());

@@ -8,6 +8,7 @@ use super::Bundle;
 use super::properties::{Metadata, properties};
 use crate::olm::csv;
 use crate::olm::manifests::{Manifests, is_manifest_file, list, name, text};
+use crate::olm::names::check_package;
 use crate::olm::{Error, Tree, yaml};
 
 /// A bundle, ready to be added to a catalog.
@@ -71,7 +72,7 @@ impl Rendered {
             .files()
             .filter(|(path, _)| path.starts_with(folder.join("manifests")))
         {
-            within.insert(path, text);
+            within.insert(path, text)?;
         }
         let metadata = folder.join("metadata");
         let files = tree.files().filter(|(path, _)| path.starts_with(&metadata));
@@ -129,24 +130,21 @@ impl Rendered {
             image: String::new(),
             properties: properties(manifests, csv, package, &others),
             related_images: Vec::new(),
+            rest: Map::new(),
         };
         bundle.image = image(&bundle, text(csv, "/metadata/annotations/containerImage"))?;
         bundle.related_images = related_images(csv, &bundle.image);
         // Nobody should come upon a pre-release without having asked for one.
         let is_release = bundle.version().is_ok_and(|version| version.pre.is_empty());
         let default_channel = if is_release {
-            annotation("channel.default.v1").to_owned()
+            annotation("channel.default.v1").trim().to_owned()
         } else {
             String::new()
         };
         Ok(Self {
             bundle,
             package: package_facts(csv),
-            channels: annotation("channels.v1")
-                .split(',')
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect(),
+            channels: channels(annotation("channels.v1")).map(str::to_owned).collect(),
             default_channel,
         })
     }
@@ -161,10 +159,27 @@ impl Rendered {
         &self.bundle.package
     }
 
+    /// Whether a catalog may have such a package: its name is that of a folder, and somebody else's word.
+    ///
+    /// # Errors
+    /// [`Error::NotAPackage`]
+    pub fn check_package(&self) -> Result<(), Error> {
+        let field = format!("{}: the annotation {ANNOTATION}.package.v1", self.name());
+        check_package(&field, self.package())
+    }
+
     /// The blob.
     pub fn bundle(&self) -> &Bundle {
         &self.bundle
     }
+}
+
+/// The channels that an annotation names, between commas, as upstream reads it: space around a name is no part of it.
+pub(in crate::olm) fn channels(annotation: &str) -> impl Iterator<Item = &str> {
+    annotation
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
 }
 
 /// Those of the ClusterServiceVersion, the bundle's own image, and container images that it does not name.

@@ -23,7 +23,7 @@ pub fn documents(path: &Path) -> Result<Vec<Value>, Error> {
         message,
     })?;
     for file in files {
-        let text = std::fs::read_to_string(&file).map_err(|source| Error::file("read", &file, source))?;
+        let text = fbc::files::text(&file).map_err(|source| Error::file("read", &file, source))?;
         documents.extend(of_text(&file.display().to_string(), &text)?);
     }
     Ok(documents)
@@ -36,7 +36,7 @@ pub fn file_with(folder: &Path, package: &str) -> Option<PathBuf> {
     files.find(|file| documents(file).is_ok_and(|documents| documents.iter().any(is_of)))
 }
 
-/// Every document of a text; `source` names it in errors.
+/// Every document of a text, by the names that known keys have; `source` names it in errors.
 ///
 /// # Errors
 /// [`Error::Unreadable`] with the line.
@@ -45,7 +45,10 @@ pub fn of_text(source: &str, text: &str) -> Result<Vec<Value>, Error> {
     let mut wrong = None;
     fbc::documents::each(text, |document| {
         let value = document.and_then(|(span, json)| {
-            serde_json::from_str::<Value>(&json).map_err(|error| (span.line, error.to_string()))
+            let mut value: Value =
+                serde_json::from_str(&json).map_err(|error| (span.line, error.to_string()))?;
+            fbc::known::canonical(&mut value).map_err(|why| (span.line, why))?;
+            Ok(value)
         });
         match value {
             Ok(value) => documents.push(value),

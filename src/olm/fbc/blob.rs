@@ -1,16 +1,16 @@
 //! The documents of a catalog by their schemas, borrowed from their text. Fields that nobody looks at are passed over, as upstream does.
 //!
-//! Keys are taken in lower camel case and, as in examples of before, with a capital first letter.
+//! Keys are taken whatever their case ([`super::fold`]). Of the document itself no two may be the same then, and `schema`, `package` and `name` are text.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
+use serde::de::{DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-pub use crate::olm::catalog::Entry;
+use super::fold::{self, Folding, Trail};
 
 /// Text that is borrowed where it has no escapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
@@ -46,21 +46,16 @@ pub enum Blob<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Package<'a> {
     /// The package's name.
-    #[serde(borrow, default, alias = "Name", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub name: Text<'a>,
     /// The channel of a Subscription that names none.
-    #[serde(
-        borrow,
-        default,
-        alias = "DefaultChannel",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
     pub default_channel: Text<'a>,
     /// What consoles show.
-    #[serde(borrow, default, alias = "Icon")]
+    #[serde(borrow, default)]
     pub icon: Option<Icon<'a>>,
     /// Text in Markdown.
-    #[serde(borrow, default, alias = "Description", deserialize_with = "null_as_default")]
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
     pub description: Text<'a>,
 }
 
@@ -80,14 +75,42 @@ pub struct Icon<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Channel<'a> {
     /// The channel's name.
-    #[serde(borrow, default, alias = "Name", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub name: Text<'a>,
     /// The package that it belongs to.
-    #[serde(borrow, default, alias = "Package", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub package: Text<'a>,
     /// Its bundles.
-    #[serde(default, alias = "Entries", deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub entries: Vec<Entry>,
+}
+
+/// One bundle in a channel.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// The bundle's name.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub name: String,
+    /// The bundle whose users are upgraded to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// Further bundles whose users are upgraded to this one, and which nobody is upgraded to any more.
+    #[serde(
+        default,
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub skips: Vec<String>,
+    /// A range of versions whose users are upgraded to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_range: Option<String>,
+}
+
+impl AsRef<Self> for Entry {
+    fn as_ref(&self) -> &Self {
+        self
+    }
 }
 
 /// `olm.bundle`
@@ -95,24 +118,19 @@ pub struct Channel<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Bundle<'a> {
     /// The ClusterServiceVersion's name.
-    #[serde(borrow, default, alias = "Name", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub name: Text<'a>,
     /// The package that it belongs to.
-    #[serde(borrow, default, alias = "Package", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub package: Text<'a>,
     /// The bundle's image; none where its objects are here.
-    #[serde(borrow, default, alias = "Image", deserialize_with = "null_as_default")]
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
     pub image: Text<'a>,
     /// Typed facts.
-    #[serde(borrow, default, alias = "Properties", deserialize_with = "null_as_default")]
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
     pub properties: Vec<Property<'a>>,
     /// The images that the operator needs.
-    #[serde(
-        borrow,
-        default,
-        alias = "RelatedImages",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
     pub related_images: Vec<RelatedImage<'a>>,
 }
 
@@ -152,10 +170,10 @@ pub struct RelatedImage<'a> {
 #[derive(Debug, Deserialize)]
 pub struct Deprecations<'a> {
     /// The package.
-    #[serde(borrow, default, alias = "Package", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub package: Text<'a>,
     /// One for each thing that is deprecated.
-    #[serde(borrow, default, alias = "Entries", deserialize_with = "null_as_default")]
+    #[serde(borrow, default, deserialize_with = "null_as_default")]
     pub entries: Vec<Deprecation<'a>>,
 }
 
@@ -188,10 +206,10 @@ pub struct Other<'a> {
     #[serde(borrow, default, skip_deserializing)]
     pub schema: Text<'a>,
     /// The package that it belongs to; none for the catalog itself.
-    #[serde(borrow, default, alias = "Package", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub package: Text<'a>,
     /// Its name.
-    #[serde(borrow, default, alias = "Name", deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub name: Text<'a>,
 }
 
@@ -210,12 +228,18 @@ impl<'a> Blob<'a> {
     /// # Errors
     /// When it is no object, or a field has another type than its schema says.
     pub fn of(json: &'a str) -> Result<Self, serde_json::Error> {
-        match serde_json::from_str(json)? {
-            First::Known(blob) => Ok(blob),
-            First::Elsewhere => {
-                let Schema { schema } = serde_json::from_str(json)?;
-                Self::by_schema(schema, &mut serde_json::Deserializer::from_str(json))
-            }
+        Self::read(json, &Trail::default())
+    }
+
+    /// The same; the trail leads to what cannot be read.
+    pub(super) fn read(json: &'a str, trail: &Trail) -> Result<Self, serde_json::Error> {
+        let reading = |schema| Reading { schema, trail };
+        match reading(None).of(json)? {
+            Read::Blob(blob) => Ok(blob),
+            Read::Schema(schema) => match reading(Some(schema)).of(json)? {
+                Read::Blob(blob) => Ok(blob),
+                Read::Schema(_) => Ok(Self::Nameless),
+            },
         }
     }
 
@@ -237,54 +261,123 @@ impl<'a> Blob<'a> {
     }
 }
 
-#[derive(Deserialize)]
-struct Schema<'a> {
-    #[serde(borrow, default, alias = "Schema", deserialize_with = "null_as_default")]
-    schema: Text<'a>,
+/// Nearly every document says its schema first, so that what it is can be read in one go; of others it is found out first.
+struct Reading<'t, 'a> {
+    schema: Option<Text<'a>>,
+    trail: &'t Trail,
 }
 
-/// Nearly every document says its schema first, so that what it is can be read in one go.
-enum First<'a> {
-    Known(Blob<'a>),
-    Elsewhere,
+enum Read<'a> {
+    Blob(Blob<'a>),
+    /// It is there, but not at first.
+    Schema(Text<'a>),
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for First<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FirstVisitor;
-        impl<'de> Visitor<'de> for FirstVisitor {
-            type Value = First<'de>;
+impl<'a> Reading<'_, 'a> {
+    fn of(self, json: &'a str) -> Result<Read<'a>, serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_str(json);
+        let read = json.deserialize_map(self)?;
+        json.end()?;
+        Ok(read)
+    }
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                match map.next_key::<Text<'de>>()? {
-                    Some(key) if &*key == "schema" => {
-                        let schema: Option<Text<'de>> = map.next_value()?;
-                        let schema = schema.unwrap_or_default();
-                        Blob::by_schema(schema, MapAccessDeserializer::new(map)).map(First::Known)
-                    }
-                    Some(_) => {
-                        map.next_value::<IgnoredAny>()?;
-                        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                        Ok(First::Elsewhere)
-                    }
-                    None => Ok(First::Elsewhere),
-                }
-            }
-
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-                Err(E::custom("null is no document"))
-            }
-        }
-        deserializer.deserialize_map(FirstVisitor)
+    fn blob<A: MapAccess<'a>>(&self, schema: Text<'a>, map: Unique<'a, A>) -> Result<Read<'a>, A::Error> {
+        let inner = MapAccessDeserializer::new(map);
+        let trail = self.trail;
+        Blob::by_schema(schema, Folding { inner, trail }).map(Read::Blob)
     }
 }
 
+impl<'de> Visitor<'de> for Reading<'_, 'de> {
+    type Value = Read<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, map: A) -> Result<Self::Value, A::Error> {
+        let mut map = Unique::new(map);
+        if let Some(schema) = self.schema.take() {
+            return self.blob(schema, map);
+        }
+        let (mut schema, mut is_first) = (Text::default(), true);
+        while let Some(key) = map.next()? {
+            if fold::is_same(&key, "schema") {
+                schema = map.next_value().inspect_err(|_| self.trail.note(&key))?;
+                if is_first {
+                    return self.blob(schema, map);
+                }
+            } else {
+                let value = map.next_value::<IgnoredAny>();
+                value.inspect_err(|_| self.trail.note(&key))?;
+            }
+            is_first = false;
+        }
+        Ok(Read::Schema(schema))
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+        Err(E::custom("null is no document"))
+    }
+}
+
+/// The fields of a document itself, which upstream reads twice: as Go does, and before that for three of them, and for keys that are the same but for
+/// their case.
+struct Unique<'de, A> {
+    inner: A,
+    keys: Vec<Text<'de>>,
+}
+
+impl<'de, A: MapAccess<'de>> Unique<'de, A> {
+    fn new(inner: A) -> Self {
+        let keys = Vec::new();
+        Self { inner, keys }
+    }
+
+    fn next(&mut self) -> Result<Option<Text<'de>>, A::Error> {
+        let Some(key) = self.inner.next_key::<Text<'de>>()? else {
+            return Ok(None);
+        };
+        if let Some(first) = self.keys.iter().find(|first| fold::is_same(first, &key)) {
+            let told = format!("duplicate key {:?}, beside {:?}", &*key, &**first);
+            return Err(serde::de::Error::custom(told));
+        }
+        self.keys.push(key.clone());
+        Ok(Some(key))
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Unique<'de, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let Some(Text(key)) = self.next()? else {
+            return Ok(None);
+        };
+        match key {
+            Cow::Borrowed(key) => seed.deserialize(BorrowedStrDeserializer::new(key)),
+            Cow::Owned(key) => seed.deserialize(key.into_deserializer()),
+        }
+        .map(Some)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
+        let is_text = |key: &Text<'_>| TEXTS.iter().any(|text| fold::is_same(key, text));
+        if !self.keys.last().is_some_and(is_text) {
+            return self.inner.next_value_seed(seed);
+        }
+        match self.inner.next_value::<Text<'de>>()?.0 {
+            Cow::Borrowed(value) => seed.deserialize(BorrowedStrDeserializer::new(value)),
+            Cow::Owned(value) => seed.deserialize(value.into_deserializer()),
+        }
+    }
+}
+
+/// What is text in every document, known or not.
+const TEXTS: [&str; 3] = ["schema", "package", "name"];
+
 /// `null` is the same as a field that is not there.
-pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+pub(in crate::olm) fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())

@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::fold;
 use super::range::Range;
+use crate::olm::cel::{self, Environment, Type};
 
 /// The longest that OLM reads, in bytes.
 const MAX: usize = 128 << 10;
@@ -64,7 +66,7 @@ pub fn check(json: &str) -> Result<(), String> {
     if json.len() > MAX {
         return Err(format!("it has {} bytes; {MAX} are accepted", json.len()));
     }
-    let constraint: Constraint = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let constraint: Constraint = fold::from_str(json).map_err(|error| error.to_string())?;
     constraint.check("")
 }
 
@@ -93,10 +95,12 @@ impl Constraint {
                 "{place}it names {count} of cel, package, gvk, all, any and not; exactly one is accepted"
             ));
         }
-        if let Some(cel) = cel
-            && cel.rule.trim().is_empty()
-        {
-            return Err(format!("{place}cel.rule is empty"));
+        if let Some(cel) = cel {
+            if cel.rule.trim().is_empty() {
+                return Err(format!("{place}cel.rule is empty"));
+            }
+            cel::check(&cel.rule, Environment::Constraint, &Type::Bool)
+                .map_err(|why| format!("{place}cel.rule is no rule of CEL: {why}"))?;
         }
         if let Some(package) = package {
             if package.package_name.is_empty() {
@@ -156,6 +160,11 @@ mod tests {
     #[case(
         r#"{"cel":{"rule":"true"},"gvk":{"group":"g","kind":"K","version":"v1"}}"#,
         "names 2 of"
+    )]
+    #[case(r#"{"cel":{"rule":"properties.exists(p, p.type =="}}"#, "no rule of CEL")]
+    #[case(
+        r#"{"cel":{"rule":"properties.size()"}}"#,
+        "it comes to an int, and must come to a bool"
     )]
     #[case(r#"{"celRule":{}}"#, "unknown field")]
     #[case(

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use semver::{Prerelease, Version};
@@ -45,6 +47,8 @@ pub struct Package {
     pub name: String,
     /// The channel of a Subscription that names none; empty where it says none.
     pub default_channel: String,
+    /// At most so many bytes of each bundle's message come from it.
+    pub(super) shown: usize,
 }
 
 /// `olm.channel`
@@ -58,8 +62,6 @@ pub struct Channel {
     pub name: String,
     /// Its bundles.
     pub entries: Vec<Entry>,
-    /// The line of each of them.
-    pub lines: Vec<usize>,
 }
 
 /// `olm.bundle`
@@ -73,6 +75,8 @@ pub struct Bundle<T> {
     pub name: String,
     /// Its version; none where it says none.
     pub version: Option<Released>,
+    /// At most so many bytes of its message come from its document.
+    pub(super) most: usize,
     /// What its reader keeps of it.
     pub kept: T,
 }
@@ -128,8 +132,6 @@ pub struct Deprecations {
 /// One thing that is deprecated.
 #[derive(Debug)]
 pub struct Deprecation {
-    /// The line of what it refers to.
-    pub line: usize,
     /// `olm.package`, `olm.channel` or `olm.bundle`.
     pub schema: String,
     /// Its name; none for the package.
@@ -153,6 +155,12 @@ impl<T> Contents<T> {
     /// The line at which a document begins.
     pub fn place(&self, at: At) -> Place {
         self.line(at, at.span.line)
+    }
+
+    /// The text of a document, read once more.
+    pub(super) fn text(&self, at: At) -> io::Result<String> {
+        let path = self.files.get(at.file).ok_or(io::ErrorKind::NotFound)?;
+        at.span.read(&File::open(path)?)
     }
 
     /// A line of the file of a document.

@@ -1,6 +1,9 @@
 //! A file as its documents, each as JSON and with its place.
 
 use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -17,6 +20,18 @@ pub struct Span {
     pub end: usize,
     /// The line of the first byte, from 1.
     pub line: usize,
+}
+
+impl Span {
+    /// The text of the document, from its file.
+    ///
+    /// # Errors
+    /// When it cannot be read, ends before it, or is no UTF-8.
+    pub(in crate::olm) fn read(&self, file: &File) -> io::Result<String> {
+        let mut bytes = vec![0; self.end.saturating_sub(self.start)];
+        file.read_exact_at(&mut bytes, self.start as u64)?;
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
 }
 
 /// A document that was understood, or why and in which line it was not.
@@ -134,5 +149,5 @@ impl<'a> Lines<'a> {
 
 /// Reads a part of a document that was understood before.
 pub(super) fn part<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(json)
+    super::fold::from_str(json)
 }

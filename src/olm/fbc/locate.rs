@@ -1,4 +1,7 @@
-//! Lines of a document by what stands in them.
+//! Where the fields of documents are.
+
+use super::contents::{At, Contents};
+use crate::olm::findings::{Lines, Place};
 
 /// The line, from 1, of the first that has this text; the first where none has. `first` is the line at which the document begins.
 pub(super) fn line_of(document: &str, first: usize, text: &str) -> usize {
@@ -10,51 +13,67 @@ pub(super) fn line_of(document: &str, first: usize, text: &str) -> usize {
     first + found.map_or(0, |at| document[..at].matches('\n').count())
 }
 
-/// The lines of things that follow each other, of which each has its text after `key`, and after the one before.
-pub(super) fn lines_of<'a>(
-    document: &str,
-    first: usize,
-    key: &str,
-    texts: impl Iterator<Item = &'a str>,
-) -> Vec<usize> {
-    let (mut from, mut line) = (0, first);
-    let mut lines = Vec::new();
-    for text in texts {
-        if let Some(at) = after(document, from, key, text) {
-            line += document[from..at].matches('\n').count();
-            from = at + text.len();
-        }
-        lines.push(line);
-    }
-    lines
+/// The places of fields of documents whose text is gone. Only what something is found in is read again.
+pub(super) struct Places<'a, T> {
+    contents: &'a Contents<T>,
+    /// Of the document that was asked for last: what is found in one comes one after the other.
+    last: Option<(At, Lines)>,
 }
 
-/// Where a text next stands in one line with a key before it.
-fn after(document: &str, from: usize, key: &str, text: &str) -> Option<usize> {
-    if text.is_empty() {
-        return None;
+impl<'a, T> Places<'a, T> {
+    pub(super) fn of(contents: &'a Contents<T>) -> Self {
+        let last = None;
+        Self { contents, last }
     }
-    let mut begin = from;
-    loop {
-        let at = begin + document.get(begin..)?.find(text)?;
-        let line = document[..at].rfind('\n').map_or(0, |end| end + 1);
-        if document[line..at].contains(key) {
-            return Some(at);
-        }
-        begin = at + text.len();
+
+    /// Where a JSON pointer leads to in a document; the document itself if it cannot be read any more.
+    pub(super) fn field(&mut self, at: At, pointer: &str) -> Place {
+        let lines = match self.last.take() {
+            Some((last, lines)) if last == at => lines,
+            _ => {
+                let text = self.contents.text(at).unwrap_or_default();
+                Lines::of(&text, at.span.line)
+            }
+        };
+        let line = lines.line(pointer);
+        self.last = Some((at, lines));
+        self.contents.line(at, line)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::documents::Span;
     use super::*;
 
     #[test]
-    fn each_entry_has_its_line_and_what_is_not_there_that_of_the_one_before() {
-        let document = "schema: olm.channel\nentries:\n- name: a.v2\n  replaces: a.v1\n- name: a.v1\n";
-        let lines = lines_of(document, 10, "name", ["a.v2", "a.v1", "a.v0"].into_iter());
-        assert_eq!(lines, [12, 14, 14]);
+    fn a_text_has_the_line_in_which_it_is_first() {
+        let document = "schema: olm.channel\nentries:\n- name: a.v2\n  replaces: a.v1\n";
         assert_eq!(line_of(document, 10, "replaces"), 13);
         assert_eq!(line_of(document, 10, "nowhere"), 10);
+    }
+
+    #[test]
+    fn a_field_of_a_document_that_was_read_has_its_line_and_that_of_one_that_is_gone_its_documents() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, text) = (folder.path().join("a.yaml"), "---\na: 1\n---\nb:\n- c: 1\n");
+        std::fs::write(&file, text).unwrap();
+        let files = vec![file.clone()];
+        let contents = Contents::<()> {
+            files,
+            packages: Vec::new(),
+            channels: Vec::new(),
+            bundles: Vec::new(),
+            deprecations: Vec::new(),
+            others: Vec::new(),
+        };
+        let (start, end, line) = (text.rfind("---").unwrap() + 3, text.len(), 3);
+        let at = At {
+            file: 0,
+            span: Span { start, end, line },
+        };
+        assert_eq!(Places::of(&contents).field(at, "/b/0/c").line, 5);
+        std::fs::remove_file(file).unwrap();
+        assert_eq!(Places::of(&contents).field(at, "/b/0/c").line, 3);
     }
 }

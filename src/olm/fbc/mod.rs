@@ -13,8 +13,10 @@ pub mod blob;
 pub mod constraint;
 mod contents;
 pub(super) mod documents;
-mod files;
+pub(super) mod files;
+pub(super) mod fold;
 pub mod image;
+pub(super) mod known;
 mod locate;
 pub mod metadata;
 pub mod range;
@@ -30,8 +32,8 @@ pub(super) use rules::{check_icon, check_property};
 
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{DecodeError, Engine as _, alphabet};
 
 use super::findings::Finding;
 
@@ -71,10 +73,21 @@ pub fn json(document: String) -> Result<String, String> {
 /// # Errors
 /// When it is none.
 pub fn decode(data: &str) -> Result<String, String> {
-    let bytes = STANDARD
-        .decode(data)
-        .map_err(|error| format!("it is no base64: {error}"))?;
+    let bytes = bytes(data).map_err(|error| format!("it is no base64: {error}"))?;
     String::from_utf8(bytes).map_err(|error| format!("it is no text: {error}"))
+}
+
+/// As Go reads base64: lines may end in between, and bits that are left over may be set.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+fn bytes(data: &str) -> Result<Vec<u8>, DecodeError> {
+    if data.contains(['\r', '\n']) {
+        return LENIENT.decode(data.replace(['\r', '\n'], ""));
+    }
+    LENIENT.decode(data)
 }
 
 /// All that is wrong with a catalog, by file and line.

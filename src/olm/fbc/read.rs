@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::blob::{self, Blob};
 use super::contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, Other, Package};
-use super::documents::{self, Span};
-use super::files::files;
-use super::locate::{line_of, lines_of};
+use super::documents;
+use super::files;
+use super::fold::Trail;
+use super::locate::line_of;
 use super::rules;
-use crate::olm::findings::{Code, Finding, Place, catalog as codes};
+use crate::olm::findings::{Code, Finding, Lines, Place, catalog as codes};
 
 /// The folder of a catalog cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +53,7 @@ pub fn read<K: Keep>(folder: &Path, keep: &K) -> Result<Catalog<K::Kept>, Unread
         folder: folder.to_owned(),
         source,
     })?;
-    let (paths, failed) = files(folder);
+    let (paths, failed) = files::files(folder);
     let mut findings: Vec<Finding> = failed
         .iter()
         .map(|error| unreadable(folder, &error.to_string()))
@@ -67,6 +68,9 @@ pub fn read<K: Keep>(folder: &Path, keep: &K) -> Result<Catalog<K::Kept>, Unread
         deprecations: Vec::new(),
         others: Vec::new(),
     };
+    // Grown by doubling they would take twice the room while the catalog is read
+    let bundles = parts.iter().map(|part| part.bundles.len()).sum();
+    contents.bundles.reserve_exact(bundles);
     for part in parts {
         findings.extend(part.findings);
         contents.packages.extend(part.packages);
@@ -132,11 +136,6 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// The line of the first that has this text.
-    pub(super) fn place(&self, text: &str) -> Place {
-        self.at(line_of(self.text, self.line, text))
-    }
-
     fn at(&self, line: usize) -> Place {
         Place {
             file: self.path.to_owned(),
@@ -146,7 +145,13 @@ impl Scene<'_> {
 
     /// What a rule finds at the first line that has this text.
     pub(super) fn finding(&self, code: &'static Code, text: &str, message: impl Into<String>) -> Finding {
-        Finding::new(code, &self.place(text), message)
+        Finding::new(code, &self.at(line_of(self.text, self.line, text)), message)
+    }
+
+    /// What is found at the field to which a JSON pointer leads.
+    pub(super) fn found(&self, code: &'static Code, pointer: &str, message: impl Into<String>) -> Finding {
+        let line = Lines::of(self.text, self.line).line(pointer);
+        Finding::new(code, &self.at(line), message)
     }
 }
 
@@ -161,7 +166,7 @@ impl<T> Part<T> {
             deprecations: Vec::new(),
             others: Vec::new(),
         };
-        match std::fs::read_to_string(path) {
+        match files::text(path) {
             Ok(text) => documents::each(&text, |document| match document {
                 Ok((span, json)) => {
                     let scene = Scene {
@@ -186,9 +191,10 @@ impl<T> Part<T> {
     }
 
     fn take<K: Keep<Kept = T>>(&mut self, at: At, scene: &Scene<'_>, json: &str, keep: &K) {
-        let blob = match Blob::of(json) {
+        let trail = Trail::default();
+        let blob = match Blob::read(json, &trail) {
             Ok(blob) => blob,
-            Err(error) => return self.findings.push(misread(at.span, scene, &error)),
+            Err(error) => return self.findings.push(misread(scene, &trail, &error)),
         };
         match blob {
             Blob::Package(package) => {
@@ -197,21 +203,15 @@ impl<T> Part<T> {
                     at,
                     name: package.name.to_string(),
                     default_channel: package.default_channel.to_string(),
+                    shown: rules::shown_of_package(&package),
                 });
             }
             Blob::Channel(channel) => {
-                let lines = lines_of(
-                    scene.text,
-                    scene.line,
-                    "name",
-                    channel.entries.iter().map(|entry| entry.name.as_str()),
-                );
                 let channel = Channel {
                     at,
                     package: channel.package.to_string(),
                     name: channel.name.to_string(),
                     entries: channel.entries,
-                    lines,
                 };
                 self.channels.push(channel);
             }
@@ -222,27 +222,21 @@ impl<T> Part<T> {
                     package: bundle.package.to_string(),
                     name: bundle.name.to_string(),
                     version,
+                    most: rules::most_of_bundle(&bundle),
                     kept: keep.keep(&bundle),
                 });
             }
             Blob::Deprecations(document) => {
-                let names = document.entries.iter().map(|entry| &*entry.reference.schema);
-                let lines = lines_of(scene.text, scene.line, "schema", names);
-                let entries = document
-                    .entries
-                    .iter()
-                    .zip(lines)
-                    .map(|(entry, line)| Deprecation {
-                        line,
-                        schema: entry.reference.schema.to_string(),
-                        name: entry.reference.name.to_string(),
-                        message: entry.message.to_string(),
-                    });
+                let entries = document.entries.iter().map(|entry| Deprecation {
+                    schema: entry.reference.schema.to_string(),
+                    name: entry.reference.name.to_string(),
+                    message: entry.message.to_string(),
+                });
                 let (package, entries) = (document.package.to_string(), entries.collect());
                 self.deprecations.push(Deprecations { at, package, entries });
             }
             Blob::Other(other) => {
-                rules::other(&other, scene, &mut self.findings);
+                rules::other(&other, json, scene, &mut self.findings);
                 let (schema, package) = (other.schema.to_string(), other.package.to_string());
                 self.others.push(Other { at, schema, package });
             }
@@ -255,20 +249,18 @@ impl<T> Part<T> {
     }
 }
 
-/// What became of a document that is none of its schema.
-fn misread(span: Span, scene: &Scene<'_>, error: &serde_json::Error) -> Finding {
+/// What became of a document that is none of its schema. The text that was read may have been made of YAML, so that its own lines say nothing.
+fn misread(scene: &Scene<'_>, trail: &Trail, error: &serde_json::Error) -> Finding {
     let told = error.to_string();
-    // The text was one line where it was YAML, and then its own lines say nothing
-    let line = if scene.text.trim_start().starts_with('{') {
-        span.line + error.line().saturating_sub(1)
-    } else {
-        span.line
-    };
-    let told = told.split(" at line ").next().unwrap_or_default().to_owned();
-    let code = if told.starts_with("duplicate field") {
+    let told = told.split(" at line ").next().unwrap_or_default();
+    let code = if told.starts_with("duplicate ") {
         &codes::DUPLICATE_KEY
     } else {
         &codes::FIELD_TYPE
     };
-    Finding::new(code, &scene.at(line), told)
+    let message = match trail.to_string() {
+        field if field.is_empty() => told.to_owned(),
+        field => format!("{field}: {told}"),
+    };
+    scene.found(code, &trail.pointer(), message)
 }

@@ -55,13 +55,13 @@ impl fmt::Display for Broken<'_> {
 
 impl<'a> Upgrades<'a> {
     /// Reads the entries of a channel.
-    pub fn of(entries: &'a [Entry]) -> Self {
+    pub fn of<E: AsRef<Entry>>(entries: &'a [E]) -> Self {
         let mut upgrades = Self {
             entries: BTreeMap::new(),
             replaced: BTreeSet::new(),
             skipped: BTreeSet::new(),
         };
-        for entry in entries {
+        for entry in entries.iter().map(AsRef::as_ref) {
             upgrades.entries.entry(&entry.name).or_insert(entry);
             upgrades.replaced.extend(replaces(entry));
             upgrades.skipped.extend(entry.skips.iter().map(String::as_str));

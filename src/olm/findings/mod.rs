@@ -9,9 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 mod codes;
+mod lines;
 mod report;
+mod sarif;
 
 pub use codes::{Code, bundle, catalog, code, codes};
+pub(in crate::olm) use lines::Lines;
 pub use report::{Format, write};
 
 /// How grave a finding is.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Count, Finding, Severity, codes};
+use super::{Count, Finding, Severity, sarif};
 
 /// How findings are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn write(out: &mut impl Write, format: Format, subject: &str, findings: &[Fi
     match format {
         Format::Text => text(out, subject, findings),
         Format::Json => document(out, &json!({"findings": findings, "count": Count::of(findings)})),
-        Format::Sarif => document(out, &sarif(findings)),
+        Format::Sarif => document(out, &sarif::of(findings)),
         Format::Junit => junit(out, subject, findings),
     }
 }
@@ -58,49 +58,6 @@ fn text(out: &mut impl Write, subject: &str, findings: &[Finding]) -> io::Result
             Count::of(findings)
         ),
     }
-}
-
-fn sarif(findings: &[Finding]) -> Value {
-    let used = codes().filter(|code| findings.iter().any(|finding| finding.code == code.name));
-    let rules: Vec<Value> = used
-        .map(|code| {
-            json!({
-                "id": code.name,
-                "shortDescription": {"text": code.title},
-                "fullDescription": {"text": code.why},
-                "help": {"text": code.remedy},
-                "defaultConfiguration": {"level": code.severity},
-            })
-        })
-        .collect();
-    let results: Vec<Value> = findings
-        .iter()
-        .map(|finding| {
-            let mut place = json!({"artifactLocation": {"uri": finding.place.file.display().to_string()}});
-            if finding.place.line > 0 {
-                place["region"] = json!({"startLine": finding.place.line});
-            }
-            json!({
-                "ruleId": finding.code,
-                "level": finding.severity,
-                "message": {"text": format!("{}. {}", finding.message, finding.remedy)},
-                "locations": [{"physicalLocation": place}],
-            })
-        })
-        .collect();
-    json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "roadstead",
-                "version": env!("CARGO_PKG_VERSION"),
-                "informationUri": env!("CARGO_PKG_REPOSITORY"),
-                "rules": rules,
-            }},
-            "results": results,
-        }],
-    })
 }
 
 fn junit(out: &mut impl Write, subject: &str, findings: &[Finding]) -> io::Result<()> {

@@ -16,6 +16,9 @@ const FOLDER: &str = "configs";
 const PROGRAM: &str = "roadstead";
 /// What OLM runs in every pod of a catalog, to find out whether it serves. This program is that too, by its name.
 pub const PROBE: &str = "grpc_health_probe";
+/// What keeps its memory small. One heap for all threads, since each one's own would stay nearly empty. What is free at its end is given back from so many
+/// bytes on, and a block of 128 KiB or more is given back by itself, however large those before it were.
+pub const MEMORY: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "65536")];
 /// As in upstream's image of `opm`: OLM says so in the pod, or the image does.
 const USER: &str = "1001";
 /// The largest program, in bytes.
@@ -43,7 +46,11 @@ pub fn image(folder: &Path, programs: &[PathBuf], created: Created) -> Result<Co
         platforms,
         run: Run {
             user: USER.to_owned(),
-            env: vec!["PATH=/bin".to_owned()],
+            env: [("PATH", "/bin")]
+                .iter()
+                .chain(&MEMORY)
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
             entrypoint: vec![format!("/bin/{PROGRAM}")],
             cmd: ["catalog", "serve", "/configs"].map(str::to_owned).into(),
             labels: [(LABEL.to_owned(), format!("/{FOLDER}"))].into(),

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256, Sha512};
 
+use crate::olm::encoding::hex;
+
 /// `sha256:` or `sha512:`, and hexadecimal digits in lowercase.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest {
@@ -45,7 +47,14 @@ impl Digest {
         (self.algorithm.name(), &self.digits)
     }
 
-    /// What finds out the same kind of digest of other content.
+    /// The same kind of digest of other content.
+    pub(super) fn same_of(&self, bytes: &[u8]) -> Self {
+        let mut hasher = self.hasher();
+        hasher.update(bytes);
+        hasher.finish()
+    }
+
+    /// What finds out the same kind of digest of other content, bit by bit.
     pub(super) fn hasher(&self) -> Hasher {
         Hasher::new(self.algorithm)
     }
@@ -120,14 +129,6 @@ impl Hasher {
         };
         Digest { algorithm, digits }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or_default();
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
 }
 
 /// Reads what has to have this size and digest, and fails at its end where it has another.

@@ -34,5 +34,6 @@ pub use digest::Digest;
 pub use error::Error;
 pub use name::{Name, Version};
 pub use output::Scratch;
+pub(super) use output::own;
 pub use types::{Descriptor, Platform};
 pub use watch::Watch;

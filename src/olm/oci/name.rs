@@ -77,6 +77,27 @@ impl Name {
         })
     }
 
+    /// Reads a name as the kubelet does, which guesses what is left out: Docker Hub, and the tag `latest`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] of what is no name.
+    pub fn guessed(field: &'static str, text: &str) -> Result<Self, Error> {
+        let parts = Reference::of(text).map_err(|accepted| Error::Value {
+            field,
+            value: text.to_owned(),
+            accepted,
+        })?;
+        let host = match parts.host {
+            Some(_) => String::new(),
+            None => format!("{DOCKER_HUB}/"),
+        };
+        let version = match (parts.tag, parts.digest) {
+            (None, None) => ":latest",
+            _ => "",
+        };
+        Self::of(field, &format!("{host}{text}{version}"))
+    }
+
     /// The host to ask.
     pub(super) fn endpoint(&self) -> &str {
         if self.host == DOCKER_HUB {
@@ -147,6 +168,15 @@ mod tests {
             error.starts_with(&format!("IMAGE is {text:?}")) && error.contains(why),
             "{error}"
         );
+    }
+
+    #[rstest]
+    #[case("nginx", "docker.io/library/nginx:latest")]
+    #[case("me/widgets:v1", "docker.io/me/widgets:v1")]
+    #[case("localhost:5000/a", "localhost:5000/a:latest")]
+    #[case("registry.example.com/me/a:v1", "registry.example.com/me/a:v1")]
+    fn what_a_name_leaves_out_is_guessed_as_the_kubelet_does(#[case] text: &str, #[case] name: &str) {
+        assert_eq!(Name::guessed("image", text).unwrap().to_string(), name);
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Drop for Scratch {
 }
 
 /// What nobody else has in a name: in containers, the number of a process is often the same.
-fn own() -> String {
+pub(in crate::olm) fn own() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     format!("{}-{}", std::process::id(), now.unwrap_or_default().as_nanos())
 }

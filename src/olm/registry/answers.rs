@@ -9,7 +9,8 @@ use tokio::task::spawn_blocking;
 use tonic::{Request, Response, Status};
 
 use super::api::{self, experimental_registry_server::ExperimentalRegistry, registry_server::Registry};
-use super::index::{Channel, Entry, Index, Package};
+use super::convert;
+use super::index::{Channel, Found, Index, Package, Place};
 
 /// Answers by whichever catalog is there when a question comes; one that is being answered is answered to its end by the same.
 #[derive(Clone, Debug)]
@@ -20,9 +21,6 @@ type Streamed<T> = Result<Response<Stream<T>>, Status>;
 
 /// Whoever asks for what may change has to say that he knows.
 const ACKNOWLEDGED: &str = "x-acknowledge-experimental";
-
-/// A bundle of a channel of a package, by their names.
-type Key = (String, String, String);
 
 impl Answers {
     /// By what was sent last.
@@ -52,29 +50,34 @@ fn channel<'a>(index: &'a Index, of: &str, name: &str) -> Result<&'a Channel, St
     channel.ok_or_else(|| unknown(format!("package {of:?}, channel {name:?} not found")))
 }
 
-fn entry<'a>(index: &'a Index, (of, within, name): &Key) -> Result<&'a Entry, Status> {
-    let entry = channel(index, of, within)?.entries.get(name);
-    entry.ok_or_else(|| {
+fn place(index: &Index, of: &str, within: &str, name: &str) -> Result<Place, Status> {
+    channel(index, of, within)?;
+    index.place(of, within, name).ok_or_else(|| {
         unknown(format!(
             "package {of:?}, channel {within:?}, bundle {name:?} not found"
         ))
     })
 }
 
+fn found(index: &Index, place: Place) -> Result<Found<'_>, Status> {
+    let gone = || Status::internal("the catalog has no such bundle");
+    index.found(place).ok_or_else(gone)
+}
+
 /// All of a bundle, as it is asked for alone: then it says nothing of whom it replaces.
-async fn whole(index: Arc<Index>, key: Key) -> Result<Response<api::Bundle>, Status> {
-    let mut bundle = with_large(index, key).await?;
+async fn whole(index: Arc<Index>, place: Place) -> Result<Response<api::Bundle>, Status> {
+    let mut bundle = with_large(index, place).await?;
     bundle.replaces.clear();
     bundle.skips.clear();
     Ok(Response::new(bundle))
 }
 
 /// All of a bundle.
-async fn with_large(index: Arc<Index>, key: Key) -> Result<api::Bundle, Status> {
+async fn with_large(index: Arc<Index>, place: Place) -> Result<api::Bundle, Status> {
     let read = spawn_blocking(move || {
-        let entry = entry(&index, &key)?;
-        let mut bundle = index.told(&key.1, entry);
-        let large = index.large(&key.0, entry);
+        let found = found(&index, place)?;
+        let mut bundle = index.told(found);
+        let large = index.large(found);
         let large = large.map_err(|error| Status::unavailable(error.to_string()))?;
         (bundle.csv_json, bundle.object) = (large.csv_json, large.objects);
         Ok(bundle)
@@ -82,43 +85,26 @@ async fn with_large(index: Arc<Index>, key: Key) -> Result<api::Bundle, Status> 
     read.await.map_err(|error| Status::internal(error.to_string()))?
 }
 
-/// Every bundle of every channel.
-fn keys(index: &Index) -> Vec<Key> {
-    let mut keys = Vec::new();
-    for (of, package) in &index.packages {
-        for (within, channel) in &package.channels {
-            keys.extend(
-                channel
-                    .entries
-                    .keys()
-                    .map(|name| (of.clone(), within.clone(), name.clone())),
-            );
-        }
-    }
-    keys
-}
-
 fn all<T: Send + 'static>(items: Vec<T>) -> Response<Stream<T>> {
     Response::new(stream::iter(items.into_iter().map(Ok)).boxed())
 }
 
-fn told((of, within, name): &Key, replaces: &str) -> api::ChannelEntry {
+fn told(found: Found<'_>, replaces: &str) -> api::ChannelEntry {
     api::ChannelEntry {
-        package_name: of.clone(),
-        channel_name: within.clone(),
-        bundle_name: name.clone(),
+        package_name: found.package.to_owned(),
+        channel_name: found.channel.to_owned(),
+        bundle_name: found.name.to_owned(),
         replaces: replaces.to_owned(),
     }
 }
 
 /// An entry for what a bundle replaces, and one for each that it skips.
-fn entries(key: &Key, entry: &Entry, counts: impl Fn(&str) -> bool) -> Vec<api::ChannelEntry> {
-    let mut entries = vec![told(key, &entry.replaces)];
-    let skips = entry
-        .skips
-        .iter()
-        .filter(|skip| **skip != entry.replaces && counts(skip));
-    entries.extend(skips.map(|skip| told(key, skip)));
+fn entries(found: Found<'_>, counts: impl Fn(&str) -> bool) -> Vec<api::ChannelEntry> {
+    let replaces = &*found.entry.replaces;
+    let mut entries = vec![told(found, replaces)];
+    let skips = found.entry.skips().iter();
+    let skips = skips.filter(|skip| *skip != replaces && counts(skip));
+    entries.extend(skips.map(|skip| told(found, skip)));
     entries
 }
 
@@ -131,14 +117,14 @@ fn none_provides(group: &str, version: &str, kind: &str) -> Status {
 /// The heads of channels that bring a kind.
 fn latest(index: &Index, group: &str, version: &str, kind: &str) -> Result<Vec<api::ChannelEntry>, Status> {
     let mut found = Vec::new();
-    for (of, package) in &index.packages {
-        for (within, channel) in &package.channels {
-            let Some(head) = channel.entries.get(&channel.head) else {
+    for (of, package) in index.packages.iter() {
+        for (within, channel) in package.channels.iter() {
+            let head = index.place(of, within, &channel.head);
+            let Some(head) = head.and_then(|head| index.found(head)) else {
                 continue;
             };
-            if index.provides(head, group, version, kind) {
-                let key = (of.clone(), within.clone(), channel.head.clone());
-                found.extend(entries(&key, head, |skip| channel.entries.contains_key(skip)));
+            if index.provides(head.entry, group, version, kind) {
+                found.extend(entries(head, |skip| channel.entries.contains(skip)));
             }
         }
     }
@@ -159,10 +145,9 @@ impl Registry for Answers {
 
     async fn list_packages(&self, _: Request<api::ListPackageRequest>) -> Streamed<api::PackageName> {
         let index = self.index();
-        let names = index
-            .packages
-            .keys()
-            .map(|name| api::PackageName { name: name.clone() });
+        let names = index.packages.iter().map(|(name, _)| api::PackageName {
+            name: name.to_owned(),
+        });
         Ok(all(names.collect()))
     }
 
@@ -175,7 +160,7 @@ impl Registry for Answers {
         let deprecation =
             |message: &Option<String>| message.clone().map(|message| api::Deprecation { message });
         let channels = package.channels.iter().map(|(name, channel)| api::Channel {
-            name: name.clone(),
+            name: name.to_owned(),
             csv_name: channel.head.clone(),
             deprecation: deprecation(&channel.deprecation),
         });
@@ -196,7 +181,9 @@ impl Registry for Answers {
             channel_name,
             csv_name,
         } = request.into_inner();
-        whole(self.index(), (pkg_name, channel_name, csv_name)).await
+        let index = self.index();
+        let place = place(&index, &pkg_name, &channel_name, &csv_name)?;
+        whole(index, place).await
     }
 
     async fn get_bundle_for_channel(
@@ -208,8 +195,9 @@ impl Registry for Answers {
             channel_name,
         } = request.into_inner();
         let index = self.index();
-        let head = channel(&index, &pkg_name, &channel_name)?.head.clone();
-        whole(index, (pkg_name, channel_name, head)).await
+        let head = &channel(&index, &pkg_name, &channel_name)?.head;
+        let place = place(&index, &pkg_name, &channel_name, head)?;
+        whole(index, place).await
     }
 
     async fn get_channel_entries_that_replace(
@@ -217,14 +205,13 @@ impl Registry for Answers {
         request: Request<api::GetAllReplacementsRequest>,
     ) -> Streamed<api::ChannelEntry> {
         let (index, name) = (self.index(), request.into_inner().csv_name);
-        let mut found = Vec::new();
-        for key in keys(&index) {
-            let entry = entry(&index, &key)?;
-            let is_skipped = entry.skips.contains(&name) && name != entry.replaces;
-            if entry.replaces == name || is_skipped {
-                found.push(told(&key, &entry.replaces));
-            }
-        }
+        let replaces =
+            |found: &Found<'_>| *found.entry.replaces == *name || found.entry.skips().contains(&name);
+        let bundles = index.places().filter_map(|place| index.found(place));
+        let found: Vec<_> = bundles
+            .filter(replaces)
+            .map(|found| told(found, &found.entry.replaces))
+            .collect();
         if found.is_empty() {
             return Err(unknown(format!("no channel entries found that replace {name}")));
         }
@@ -241,20 +228,22 @@ impl Registry for Answers {
             channel_name,
         } = request.into_inner();
         let index = self.index();
-        if !index.packages.contains_key(&pkg_name) {
+        if !index.packages.contains(&pkg_name) {
             return Err(unknown(format!("package {pkg_name} not found")));
         }
         let channel = channel(&index, &pkg_name, &channel_name)?;
-        let replaces = |entry: &Entry| entry.replaces == csv_name || entry.skips.contains(&csv_name);
-        let found = channel.entries.iter().find(|(_, entry)| replaces(entry));
-        let name = found.map(|(name, _)| name.clone());
+        let found = channel
+            .entries
+            .iter()
+            .find(|(_, entry)| *entry.replaces == *csv_name || entry.skips().contains(&csv_name));
         let none = || {
             unknown(format!(
                 "no entry found for package {pkg_name:?}, channel {channel_name:?}"
             ))
         };
-        let name = name.ok_or_else(none)?;
-        whole(index, (pkg_name, channel_name, name)).await
+        let (name, _) = found.ok_or_else(none)?;
+        let place = place(&index, &pkg_name, &channel_name, name)?;
+        whole(index, place).await
     }
 
     async fn get_channel_entries_that_provide(
@@ -265,18 +254,20 @@ impl Registry for Answers {
             group, version, kind, ..
         } = request.into_inner();
         let index = self.index();
-        let mut found = Vec::new();
-        for key in keys(&index) {
-            let entry = entry(&index, &key)?;
-            if index.provides(entry, &group, &version, &kind) {
-                found.extend(entries(&key, entry, |_| true));
-            }
+        let provides = |found: &Found<'_>| index.provides(found.entry, &group, &version, &kind);
+        let is_it = |place: &Place| index.found(*place).as_ref().is_some_and(provides);
+        let places: Vec<Place> = index.places().filter(is_it).collect();
+        if places.is_empty() {
+            return Err(none_provides(&group, &version, &kind));
         }
-        if found.is_empty() {
-            Err(none_provides(&group, &version, &kind))
-        } else {
-            Ok(all(found))
-        }
+        // One after the other, since there may be as many as bundles
+        let of_each = move |place| {
+            let entries = index.found(place).map(|found| entries(found, |_| true));
+            entries.unwrap_or_default()
+        };
+        Ok(Response::new(
+            stream::iter(places.into_iter().flat_map(of_each).map(Ok)).boxed(),
+        ))
     }
 
     async fn get_latest_channel_entries_that_provide(
@@ -308,19 +299,25 @@ impl Registry for Answers {
             ))
         };
         let entry = found.into_iter().find(is_default).ok_or_else(none)?;
-        whole(index, (entry.package_name, entry.channel_name, entry.bundle_name)).await
+        let place = place(
+            &index,
+            &entry.package_name,
+            &entry.channel_name,
+            &entry.bundle_name,
+        )?;
+        whole(index, place).await
     }
 
     async fn list_bundles(&self, _: Request<api::ListBundlesRequest>) -> Streamed<api::Bundle> {
         let index = self.index();
-        let keys = stream::iter(keys(&index));
-        let bundles = keys.then(move |key| {
+        let places: Vec<Place> = index.places().collect();
+        let bundles = stream::iter(places).then(move |place| {
             let index = Arc::clone(&index);
             async move {
-                let bundle = index.told(&key.1, entry(&index, &key)?);
+                let bundle = index.told(found(&index, place)?);
                 // What has an image is unpacked from there
                 if bundle.bundle_path.is_empty() {
-                    with_large(index, key).await
+                    with_large(index, place).await
                 } else {
                     Ok(bundle)
                 }
@@ -363,7 +360,7 @@ impl ExperimentalRegistry for Answers {
                 let json = json.map_err(|error| Status::unavailable(error.to_string()))?;
                 let value = serde_json::from_str(&json);
                 let value: Value = value.map_err(|error| Status::unavailable(error.to_string()))?;
-                match message(value).kind {
+                match convert::structure(value).kind {
                     Some(prost_types::value::Kind::StructValue(document)) => Ok(document),
                     _ => Err(Status::internal("the document is no object")),
                 }
@@ -371,27 +368,4 @@ impl ExperimentalRegistry for Answers {
         });
         Ok(Response::new(documents.boxed()))
     }
-}
-
-/// JSON as the message that stands for it.
-fn message(value: Value) -> prost_types::Value {
-    use prost_types::value::Kind;
-    let kind = match value {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(value) => Kind::BoolValue(value),
-        Value::Number(value) => Kind::NumberValue(value.as_f64().unwrap_or_default()),
-        Value::String(value) => Kind::StringValue(value),
-        Value::Array(values) => {
-            let values = values.into_iter().map(message).collect();
-            Kind::ListValue(prost_types::ListValue { values })
-        }
-        Value::Object(fields) => {
-            let fields = fields
-                .into_iter()
-                .map(|(key, value)| (key, message(value)))
-                .collect();
-            Kind::StructValue(prost_types::Struct { fields })
-        }
-    };
-    prost_types::Value { kind: Some(kind) }
 }

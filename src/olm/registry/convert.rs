@@ -8,11 +8,11 @@ use super::api;
 use super::csv::{self, OfPackage};
 use crate::olm::fbc::blob::{self, Bundle, Gvk, Object, PackageRequired, PackageVersion};
 use crate::olm::fbc::metadata::Metadata;
-use crate::olm::fbc::{self, Keep};
+use crate::olm::fbc::{self, Keep, fold};
 use crate::olm::json;
 use crate::olm::yaml;
 
-/// What every list of bundles needs: all of the message but what depends on the channel, and what is large. It is kept as it is sent, in a
+/// What every list of bundles needs: all of the message but names, what depends on the channel, and what is large. It is kept as it is sent, in a
 /// quarter of the room.
 #[derive(Debug)]
 pub(super) struct Told(Box<[u8]>);
@@ -20,6 +20,11 @@ pub(super) struct Told(Box<[u8]>);
 impl Told {
     fn of(message: &api::Bundle) -> Self {
         Self(message.encode_to_vec().into_boxed_slice())
+    }
+
+    /// As a message, in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.0.len()
     }
 
     pub(super) fn message(&self) -> api::Bundle {
@@ -39,8 +44,6 @@ impl Keep for Telling {
         let version: Option<PackageVersion<'_>> =
             bundle.values(blob::PACKAGE).find_map(|(_, value)| read(value));
         Told::of(&api::Bundle {
-            csv_name: bundle.name.to_string(),
-            package_name: bundle.package.to_string(),
             bundle_path: bundle.image.to_string(),
             version: version
                 .map(|version| version.version.to_string())
@@ -55,7 +58,7 @@ impl Keep for Telling {
 }
 
 fn read<'a, T: serde::Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
-    serde_json::from_str(value.get()).ok()
+    fold::from_str(value.get()).ok()
 }
 
 fn kinds(bundle: &Bundle<'_>, kind: &str) -> Vec<api::GroupVersionKind> {
@@ -124,7 +127,7 @@ pub(super) struct Large {
 pub(super) fn large(bundle: &Bundle<'_>, package: &blob::Package<'_>) -> Result<Large, serde_json::Error> {
     let mut objects = Vec::new();
     for (_, value) in bundle.values("olm.bundle.object") {
-        let object: Object<'_> = serde_json::from_str(value.get())?;
+        let object: Object<'_> = fold::from_str(value.get())?;
         objects.push(manifest(&object)?);
     }
     let is_csv = |object: &&String| {
@@ -134,7 +137,7 @@ pub(super) fn large(bundle: &Bundle<'_>, package: &blob::Package<'_>) -> Result<
     let mut csv_json = objects.iter().find(is_csv).cloned().unwrap_or_default();
     let mut metadata = bundle.values("olm.csv.metadata");
     if let (true, Some((_, value)), None) = (csv_json.is_empty(), metadata.next(), metadata.next()) {
-        let metadata: Metadata<'_> = serde_json::from_str(value.get())?;
+        let metadata: Metadata<'_> = fold::from_str(value.get())?;
         let version = bundle
             .values(blob::PACKAGE)
             .find_map(|(_, value)| read::<PackageVersion<'_>>(value));
@@ -169,4 +172,27 @@ fn manifest(object: &Object<'_>) -> Result<String, serde_json::Error> {
     }
     let value = yaml::value(&data).map_err(|(_, why)| refused(why))?;
     json::sorted_for_pages(&value)
+}
+
+/// JSON as the message that stands for it.
+pub(super) fn structure(value: Value) -> prost_types::Value {
+    use prost_types::value::Kind;
+    let kind = match value {
+        Value::Null => Kind::NullValue(0),
+        Value::Bool(value) => Kind::BoolValue(value),
+        Value::Number(value) => Kind::NumberValue(value.as_f64().unwrap_or_default()),
+        Value::String(value) => Kind::StringValue(value),
+        Value::Array(values) => {
+            let values = values.into_iter().map(structure).collect();
+            Kind::ListValue(prost_types::ListValue { values })
+        }
+        Value::Object(fields) => {
+            let fields = fields
+                .into_iter()
+                .map(|(key, value)| (key, structure(value)))
+                .collect();
+            Kind::StructValue(prost_types::Struct { fields })
+        }
+    };
+    prost_types::Value { kind: Some(kind) }
 }

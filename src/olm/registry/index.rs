@@ -5,20 +5,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::api;
+use super::by_name::ByName;
 use super::convert::{self, Large, Telling, Told};
-use super::disk::{Held, Stamp};
+use super::disk::{self, Held, Stamps};
 use crate::olm::fbc::blob::{self, Blob};
 use crate::olm::fbc::upgrades::Upgrades;
 use crate::olm::fbc::{self, At, Contents, Unread};
-use crate::olm::findings::{Finding, Severity};
+use crate::olm::findings::{Finding, Severity, catalog as codes};
 
 /// A catalog, ready to be asked.
 #[derive(Debug)]
 pub struct Index {
     files: Vec<Held>,
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
+    stamps: Stamps,
     bundles: Vec<Bundle>,
-    pub(super) packages: BTreeMap<String, Package>,
+    pub(super) packages: ByName<Package>,
     /// Documents of other schemas, by schema and package.
     pub(super) others: BTreeMap<(String, String), Vec<At>>,
 }
@@ -33,14 +34,14 @@ struct Bundle {
 pub(super) struct Package {
     at: At,
     pub(super) default_channel: String,
-    pub(super) channels: BTreeMap<String, Channel>,
+    pub(super) channels: ByName<Channel>,
     pub(super) deprecation: Option<String>,
 }
 
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) head: String,
-    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) entries: ByName<Entry>,
     pub(super) deprecation: Option<String>,
 }
 
@@ -48,10 +49,41 @@ pub(super) struct Channel {
 #[derive(Debug)]
 pub(super) struct Entry {
     bundle: usize,
-    pub(super) replaces: String,
-    pub(super) skips: Vec<String>,
+    pub(super) replaces: Box<str>,
+    /// What few have.
+    rest: Option<Box<Rest>>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Rest {
+    skips: Vec<String>,
     skip_range: String,
     deprecation: Option<String>,
+}
+
+impl Entry {
+    pub(super) fn skips(&self) -> &[String] {
+        self.rest.as_deref().map_or(&[], |rest| &rest.skips)
+    }
+}
+
+/// Where a bundle is in a channel of a package. It is good for the index that gave it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    package: usize,
+    channel: usize,
+    entry: usize,
+}
+
+/// A bundle in a channel of a package, and what these are called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found<'a> {
+    pub(super) package: &'a str,
+    pub(super) channel: &'a str,
+    pub(super) name: &'a str,
+    pub(super) entry: &'a Entry,
+    /// Where the package's document is.
+    package_at: At,
 }
 
 /// Why a catalog is not served.
@@ -76,6 +108,16 @@ pub enum Refused {
     },
 }
 
+impl Refused {
+    /// Whether the reason may be gone while the files are the same: rights, or a system that is short of something.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Invalid(findings) => findings.iter().any(|it| it.code == codes::FILE_UNREADABLE.name),
+            Self::Unread(_) | Self::Moving | Self::Unopened { .. } => true,
+        }
+    }
+}
+
 fn told(findings: &[Finding]) -> String {
     let first = findings.first();
     first
@@ -95,67 +137,57 @@ impl Index {
         if !errors.is_empty() {
             return Err(Refused::Invalid(errors));
         }
-        let mut files = Vec::new();
+        let (mut files, most) = (Vec::new(), disk::held_at_most());
         for path in &contents.files {
-            let held = Held::open(path);
+            let held = Held::open(path, files.len() < most);
             files.push(held.map_err(|source| Refused::Unopened {
                 path: path.clone(),
                 source,
             })?);
         }
-        let stamps = contents.files.iter().zip(&files);
-        let stamps = stamps
-            .map(|(path, file)| (path.clone(), Some(file.stamp().clone())))
-            .collect();
-        let index = Self::of(contents, files, stamps);
         // What was opened is what was read, or it is read again
-        if index.has_changed(folder) {
-            Err(Refused::Moving)
+        let stamps = Stamps::of_held(&files);
+        if stamps == Stamps::of_folder(folder) {
+            Ok((Self::of(contents, files, stamps), others))
         } else {
-            Ok((index, others))
+            Err(Refused::Moving)
         }
     }
 
-    /// Whether there are other files now, or one of them has changed.
-    pub fn has_changed(&self, folder: &Path) -> bool {
-        Stamp::all(&fbc::files(folder)) != self.stamps
+    /// What tells its files from what they become.
+    pub(super) fn stamps(&self) -> &Stamps {
+        &self.stamps
     }
 
-    fn of(contents: Contents<Told>, files: Vec<Held>, stamps: Vec<(PathBuf, Option<Stamp>)>) -> Self {
+    fn of(contents: Contents<Told>, files: Vec<Held>, stamps: Stamps) -> Self {
         let deprecated = deprecated(&contents);
         let deprecation = |package: &str, schema: &str, name: &str| {
             deprecated
                 .get(&(package.to_owned(), schema.to_owned(), name.to_owned()))
                 .cloned()
         };
-        let numbers: BTreeMap<(String, String), usize> = contents
+        let numbers: BTreeMap<(&str, &str), usize> = contents
             .bundles
             .iter()
             .enumerate()
-            .map(|(number, bundle)| ((bundle.package.clone(), bundle.name.clone()), number))
+            .map(|(number, bundle)| ((&*bundle.package, &*bundle.name), number))
             .collect();
-        let mut packages: BTreeMap<String, Package> = BTreeMap::new();
-        for package in contents.packages {
-            let its = Package {
-                at: package.at,
-                default_channel: package.default_channel,
-                channels: BTreeMap::new(),
-                deprecation: deprecation(&package.name, blob::PACKAGE, ""),
-            };
-            packages.insert(package.name, its);
-        }
+        let mut channels: BTreeMap<String, Vec<(String, Channel)>> = BTreeMap::new();
         for channel in contents.channels {
             // There is one, or the catalog would be refused
             let head = Upgrades::of(&channel.entries).head();
             let head = head.map(|head| head.name.clone()).unwrap_or_default();
             let entry = |entry: blob::Entry| {
-                let bundle = *numbers.get(&(channel.package.clone(), entry.name.clone()))?;
-                let its = Entry {
-                    bundle,
-                    replaces: entry.replaces.unwrap_or_default(),
+                let bundle = *numbers.get(&(&*channel.package, &*entry.name))?;
+                let rest = Rest {
                     skips: entry.skips,
                     skip_range: entry.skip_range.unwrap_or_default(),
                     deprecation: deprecation(&channel.package, blob::BUNDLE, &entry.name),
+                };
+                let its = Entry {
+                    bundle,
+                    replaces: entry.replaces.unwrap_or_default().into_boxed_str(),
+                    rest: (rest != Rest::default()).then(|| Box::new(rest)),
                 };
                 Some((entry.name, its))
             };
@@ -164,10 +196,25 @@ impl Index {
                 deprecation: deprecation(&channel.package, blob::CHANNEL, &channel.name),
                 entries: channel.entries.into_iter().filter_map(entry).collect(),
             };
-            if let Some(package) = packages.get_mut(&channel.package) {
-                package.channels.insert(channel.name, its);
-            }
+            channels
+                .entry(channel.package)
+                .or_default()
+                .push((channel.name, its));
         }
+        let packages = contents.packages.into_iter().map(|package| {
+            let its = Package {
+                at: package.at,
+                default_channel: package.default_channel,
+                channels: channels
+                    .remove(&package.name)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .collect(),
+                deprecation: deprecation(&package.name, blob::PACKAGE, ""),
+            };
+            (package.name, its)
+        });
+        let packages = packages.collect();
         let mut others: BTreeMap<_, Vec<At>> = BTreeMap::new();
         for other in contents.others {
             others
@@ -175,14 +222,16 @@ impl Index {
                 .or_default()
                 .push(other.at);
         }
-        let bundles = contents.bundles.into_iter().map(|bundle| Bundle {
+        // Collected, they would stay in the room of what they are made from, which is more than three times theirs
+        let mut bundles = Vec::with_capacity(contents.bundles.len());
+        bundles.extend(contents.bundles.into_iter().map(|bundle| Bundle {
             at: bundle.at,
             told: bundle.kept,
-        });
+        }));
         Self {
             files,
             stamps,
-            bundles: bundles.collect(),
+            bundles,
             packages,
             others,
         }
@@ -190,27 +239,78 @@ impl Index {
 
     /// How many packages, channels and bundles there are.
     pub fn counts(&self) -> (usize, usize, usize) {
-        let channels = self.packages.values().map(|package| package.channels.len()).sum();
+        let channels = self
+            .packages
+            .iter()
+            .map(|(_, package)| package.channels.len())
+            .sum();
         (self.packages.len(), channels, self.bundles.len())
     }
 
+    /// Every bundle of every channel.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
+        let packages = self.packages.iter().enumerate();
+        packages.flat_map(|(package, (_, its))| {
+            let channels = its.channels.iter().enumerate();
+            channels.flat_map(move |(channel, (_, its))| {
+                (0..its.entries.len()).map(move |entry| Place {
+                    package,
+                    channel,
+                    entry,
+                })
+            })
+        })
+    }
+
+    /// Where a bundle of a channel of a package is.
+    pub(super) fn place(&self, package: &str, channel: &str, name: &str) -> Option<Place> {
+        let package = self.packages.position(package)?;
+        let (_, its) = self.packages.at(package)?;
+        let channel = its.channels.position(channel)?;
+        let (_, its) = its.channels.at(channel)?;
+        let entry = its.entries.position(name)?;
+        Some(Place {
+            package,
+            channel,
+            entry,
+        })
+    }
+
+    /// What is at a place; nothing where there is none, and in another index than that which gave it perhaps something else.
+    pub(super) fn found(&self, place: Place) -> Option<Found<'_>> {
+        let (package, its) = self.packages.at(place.package)?;
+        let package_at = its.at;
+        let (channel, its) = its.channels.at(place.channel)?;
+        let (name, entry) = its.entries.at(place.entry)?;
+        Some(Found {
+            package,
+            channel,
+            name,
+            entry,
+            package_at,
+        })
+    }
+
     /// What is told of a bundle in a channel, all but what is large.
-    pub(super) fn told(&self, channel: &str, entry: &Entry) -> api::Bundle {
-        let deprecation = entry
-            .deprecation
-            .clone()
-            .map(|message| api::Deprecation { message });
-        let told = self
+    pub(super) fn told(&self, found: Found<'_>) -> api::Bundle {
+        let mut told = self
             .bundles
-            .get(entry.bundle)
+            .get(found.entry.bundle)
             .map(|bundle| bundle.told.message())
             .unwrap_or_default();
+        if let Some(rest) = &found.entry.rest {
+            told.skips.clone_from(&rest.skips);
+            told.skip_range.clone_from(&rest.skip_range);
+            told.deprecation = rest
+                .deprecation
+                .clone()
+                .map(|message| api::Deprecation { message });
+        }
         api::Bundle {
-            channel_name: channel.to_owned(),
-            skip_range: entry.skip_range.clone(),
-            replaces: entry.replaces.clone(),
-            skips: entry.skips.clone(),
-            deprecation,
+            csv_name: found.name.to_owned(),
+            package_name: found.package.to_owned(),
+            channel_name: found.channel.to_owned(),
+            replaces: found.entry.replaces.to_string(),
             ..told
         }
     }
@@ -228,11 +328,10 @@ impl Index {
     ///
     /// # Errors
     /// When it is not there any more as it was read.
-    pub(super) fn large(&self, package: &str, entry: &Entry) -> io::Result<Large> {
+    pub(super) fn large(&self, found: Found<'_>) -> io::Result<Large> {
         let gone = || io::Error::other("the catalog has no such bundle");
-        let package = self.packages.get(package).ok_or_else(gone)?;
-        let bundle = self.bundles.get(entry.bundle).ok_or_else(gone)?;
-        let (package, bundle) = (self.json(package.at)?, self.json(bundle.at)?);
+        let bundle = self.bundles.get(found.entry.bundle).ok_or_else(gone)?;
+        let (package, bundle) = (self.json(found.package_at)?, self.json(bundle.at)?);
         let (Blob::Package(package), Blob::Bundle(bundle)) = (Blob::of(&package)?, Blob::of(&bundle)?) else {
             return Err(gone());
         };

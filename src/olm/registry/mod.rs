@@ -10,11 +10,15 @@
 //! asked for.
 
 mod answers;
+mod by_name;
 mod convert;
 mod csv;
 mod disk;
+mod follow;
 mod index;
+mod places;
 mod serve;
+pub(in crate::olm) mod sizes;
 mod watched;
 
 pub use answers::Answers;

@@ -1,32 +1,42 @@
 //! The server: gRPC over plain HTTP/2, as OLM and the kubelet ask, with everything bounded that somebody at the other end decides.
 
 use std::convert::Infallible;
+use std::io::{self, Cursor};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, join};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tonic::body::Body;
 use tonic::service::Routes;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
 use super::api::experimental_registry_server::ExperimentalRegistryServer;
 use super::api::registry_server::RegistryServer;
-use super::{Answers, Index, Refused, Watched, api};
+use super::follow::follow;
+use super::places::{Asking, Place, Places};
+use super::{Answers, Index, Watched, api};
 
 /// What bounds the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Connections at once; others wait in the kernel.
+    /// Connections at once; others wait, most of them in the kernel.
     pub connections: usize,
+    /// A connection has so long for the first bytes of HTTP/2.
+    pub begin: Duration,
+    /// Where others wait, a connection that has asked nothing for so long is asked to end, and has as long for it.
+    pub idle: Duration,
     /// Questions at once on a connection.
     pub streams: u32,
     /// The longest question, in bytes: they hold names alone.
@@ -35,6 +45,8 @@ pub struct Limits {
     pub look: Duration,
     /// A connection that is silent for so long is asked whether it is there, and has as long to answer.
     pub silence: Duration,
+    /// What is being answered when another catalog is served has this time to end: as long, the catalog of before is kept.
+    pub leave: Duration,
     /// What is being answered when the server stops has this time to end.
     pub grace: Duration,
 }
@@ -43,10 +55,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            begin: Duration::from_secs(5),
+            idle: Duration::from_secs(2),
             streams: 64,
             request: 64 << 10,
             look: Duration::from_secs(2),
             silence: Duration::from_secs(60),
+            leave: Duration::from_secs(30),
             grace: Duration::from_secs(5),
         }
     }
@@ -54,6 +69,9 @@ impl Default for Limits {
 
 /// The server rests so long when the system gives it no connection.
 const REST: Duration = Duration::from_secs(1);
+
+/// So many bytes a client of HTTP/2 says first.
+const PREFACE: usize = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
 /// Serves the catalog of a folder until `stop` is done. Whoever connects before it is read waits.
 ///
@@ -70,7 +88,7 @@ pub async fn serve(
     watched.loaded(&first);
     let (catalogs, catalog) = watch::channel(first);
     let routes = routes(Answers::of(catalog.clone()), limits).await?;
-    let mut watching = pin!(follow(folder, catalogs, watched.clone(), limits));
+    let mut watching = pin!(follow(folder, catalogs, watched.clone(), limits.look));
     let server = Server {
         routes,
         limits,
@@ -119,13 +137,16 @@ async fn routes(
 ) -> Result<Routes, Box<dyn std::error::Error + Send + Sync>> {
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<RegistryServer<Answers>>().await;
-    let described = |builder: tonic_reflection::server::Builder<'static>| {
-        builder
+    // Each version tells of both, as upstream's does
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .include_reflection_service(false)
             .register_encoded_file_descriptor_set(api::DESCRIPTION)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET)
     };
-    let v1 = described(tonic_reflection::server::Builder::configure()).build_v1()?;
-    let v1alpha = described(tonic_reflection::server::Builder::configure()).build_v1alpha()?;
+    let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
     let registry = RegistryServer::new(answers.clone()).max_decoding_message_size(limits.request);
     let experimental = ExperimentalRegistryServer::new(answers).max_decoding_message_size(limits.request);
     Ok(Routes::new(registry)
@@ -134,45 +155,6 @@ async fn routes(
         .add_service(v1)
         .add_service(v1alpha)
         .prepare())
-}
-
-/// Has another catalog take the place of the one that is served when the files are others, and stay so for one look. Never ends.
-async fn follow(folder: PathBuf, catalogs: watch::Sender<Arc<Index>>, watched: Watched, limits: Limits) {
-    let mut looks = interval(limits.look);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut said = String::new();
-    loop {
-        looks.tick().await;
-        let (index, path) = (Arc::clone(&catalogs.borrow()), folder.clone());
-        let read = spawn_blocking(move || index.has_changed(&path).then(|| Index::read(&path)));
-        match read.await {
-            Ok(None) => said.clear(),
-            Ok(Some(Ok((index, _)))) => {
-                let (packages, channels, bundles) = index.counts();
-                info!(
-                    packages,
-                    channels, bundles, "another catalog is served; clients are asked to connect again"
-                );
-                let index = Arc::new(index);
-                watched.loaded(&index);
-                catalogs.send_replace(index);
-                said.clear();
-            }
-            Ok(Some(Err(Refused::Moving))) => debug!("the files of the catalog are being written"),
-            Ok(Some(Err(refused))) => {
-                let why = refused.to_string();
-                if why != said {
-                    watched.refused();
-                    error!(
-                        why,
-                        "the files have changed to what cannot be served; the catalog of before is"
-                    );
-                    said = why;
-                }
-            }
-            Err(error) => error!(%error, "cannot look at the files of the catalog"),
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -191,16 +173,14 @@ impl Server {
         connections: &mut JoinSet<()>,
         ended: &watch::Receiver<bool>,
     ) {
-        let places = Arc::new(Semaphore::new(self.limits.connections));
-        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let places = Places::new(self.limits.connections, self.limits.idle);
+        loop {
             while connections.try_join_next().is_some() {}
             match listener.accept().await {
                 Ok((stream, peer)) => {
+                    let Some(place) = places.take().await else { return };
                     let (server, ended) = (self.clone(), ended.clone());
-                    connections.spawn(async move {
-                        server.keep(stream, peer, ended).await;
-                        drop(place);
-                    });
+                    connections.spawn(server.keep(stream, peer, place, ended));
                 }
                 Err(error) => {
                     warn!(%error, "the registry gets no connection");
@@ -210,25 +190,26 @@ impl Server {
         }
     }
 
-    /// A connection, until its client ends it, another catalog is served, or the server stops. Whoever is asked to connect again reads everything anew: so
-    /// does OLM, which otherwise looks every half hour.
-    async fn keep(mut self, stream: TcpStream, peer: SocketAddr, mut ended: watch::Receiver<bool>) {
-        if let Err(error) = stream.set_nodelay(true) {
-            return debug!(%peer, %error, "a connection broke off");
-        }
+    /// A connection, until its client ends it, another catalog is served, its place is wanted, or the server stops. Whoever is asked to connect again reads
+    /// everything anew: so does OLM, which otherwise looks every half hour.
+    async fn keep(
+        mut self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        place: Place,
+        mut ended: watch::Receiver<bool>,
+    ) {
         self.catalog.mark_unchanged();
-        let (routes, watched) = (self.routes.clone(), self.watched.clone());
-        let service = tower::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            watched.asked(request.uri().path());
-            let mut routes = routes.clone();
-            async move {
-                let request = request.map(Body::new);
-                Ok::<_, Infallible>(match tower::Service::call(&mut routes, request).await {
-                    Ok(response) => response,
-                    Err(never) => match never {},
-                })
-            }
-        });
+        let begun = tokio::select! {
+            begun = timeout(self.limits.begin, begun(stream)) => begun,
+            () = place.is_wanted() => return debug!(%peer, "a connection that said nothing is ended for another"),
+        };
+        let stream = match begun {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return debug!(%peer, %error, "a connection broke off"),
+            Err(_) => return debug!(%peer, "a connection is ended: it says nothing"),
+        };
+        let service = self.service(place.asking());
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(self.limits.streams)
@@ -237,19 +218,149 @@ impl Server {
             .keep_alive_timeout(self.limits.silence)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         let mut connection = pin!(connection);
-        let outcome = tokio::select! {
-            outcome = connection.as_mut() => outcome,
-            _ = self.catalog.changed() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-            () = async { drop(ended.wait_for(|ended| *ended).await) } => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let told = |outcome: hyper::Result<()>| {
+            if let Err(error) = outcome {
+                debug!(%peer, %error, "a connection broke off");
             }
         };
-        if let Err(error) = outcome {
-            debug!(%peer, %error, "a connection broke off");
+        let allowed = tokio::select! {
+            outcome = connection.as_mut() => return told(outcome),
+            _ = self.catalog.changed() => self.limits.leave,
+            () = place.is_wanted() => self.limits.idle,
+            () = async { drop(ended.wait_for(|ended| *ended).await) } => self.limits.grace,
+        };
+        connection.as_mut().graceful_shutdown();
+        // A stream that is only listened to, or not read, would keep it for ever
+        match timeout(allowed, connection).await {
+            Ok(outcome) => told(outcome),
+            Err(_) => debug!(%peer, "a connection is cut off: it was asked to end, and did not"),
+        }
+    }
+
+    /// Answers, and counts what is being answered.
+    fn service(
+        &self,
+        asking: Asking,
+    ) -> impl tower::Service<
+        hyper::Request<Incoming>,
+        Response = hyper::Response<Body>,
+        Error = Infallible,
+        Future: Send + 'static,
+    > + Clone
+    + Send
+    + use<> {
+        let (routes, watched) = (self.routes.clone(), self.watched.clone());
+        tower::service_fn(move |request: hyper::Request<Incoming>| {
+            watched.asked(request.uri().path());
+            let (mut routes, question) = (routes.clone(), asking.one());
+            async move {
+                let response = match tower::Service::call(&mut routes, request.map(Body::new)).await {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                };
+                // It is answered when nothing of the answer is left
+                let until_its_end = move |frame| {
+                    let _ = &question;
+                    frame
+                };
+                Ok(response.map(|body| Body::new(body.map_frame(until_its_end))))
+            }
+        })
+    }
+}
+
+/// A connection whose client has said the first bytes, which are the same for all; what they are is looked at with the rest.
+async fn begun(stream: TcpStream) -> io::Result<impl AsyncRead + AsyncWrite + Send + Unpin> {
+    stream.set_nodelay(true)?;
+    let (mut reader, writer) = stream.into_split();
+    let mut first = [0; PREFACE];
+    reader.read_exact(&mut first).await?;
+    Ok(join(Cursor::new(first).chain(reader), writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::net::Ipv4Addr;
+    use std::sync::Weak;
+
+    use tonic::transport::Channel;
+
+    use super::api::registry_client::RegistryClient;
+    use super::*;
+    use crate::telemetry::metrics::Metrics;
+    use serde_json::json;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    /// More bundles than fit into what a connection holds of an answer that nobody reads.
+    fn large() -> Arc<Index> {
+        let name = |number: usize| format!("a.v1.{number}.0");
+        let entries: Vec<_> = (0..3000)
+            .map(|number| match number {
+                0 => json!({"name": name(0)}),
+                _ => json!({"name": name(number), "replaces": name(number - 1)}),
+            })
+            .collect();
+        let mut text = json!({"schema": "olm.package", "name": "a", "defaultChannel": "b"}).to_string();
+        let channel = json!({"schema": "olm.channel", "package": "a", "name": "b", "entries": entries});
+        write!(text, "{channel}").unwrap();
+        for number in 0..3000 {
+            let version = json!({"type": "olm.package", "value": {"packageName": "a", "version": format!("1.{number}.0")}});
+            let long = json!({"type": "long", "value": "x".repeat(500)});
+            let bundle = json!({
+                "schema": "olm.bundle", "package": "a", "name": name(number), "image": "a/b:1", "properties": [version, long]
+            });
+            write!(text, "{bundle}").unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("catalog.json"), text).unwrap();
+        Arc::new(Index::read(folder.path()).unwrap().0)
+    }
+
+    async fn until_gone(index: &Weak<Index>) {
+        while index.strong_count() > 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_catalog_of_before_is_not_kept_for_somebody_who_does_not_read() {
+        let limits = Limits {
+            leave: Duration::from_millis(200),
+            ..Limits::default()
+        };
+        let before = large();
+        let (weak, (catalogs, catalog)) = (Arc::downgrade(&before), watch::channel(before));
+        let server = Server {
+            routes: routes(Answers::of(catalog.clone()), limits).await.unwrap(),
+            limits,
+            catalog,
+            watched: Watched::register(&Metrics::new()),
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (_end, ended) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let asked = async {
+            // It takes less at a time than there is
+            let endpoint = Channel::from_shared(address)
+                .unwrap()
+                .initial_stream_window_size(1 << 14);
+            let channel = endpoint.connect().await.unwrap();
+            let mut client = RegistryClient::new(channel);
+            let mut bundles = client
+                .list_bundles(api::ListBundlesRequest {})
+                .await
+                .unwrap()
+                .into_inner();
+            assert!(bundles.message().await.unwrap().is_some());
+            catalogs.send_replace(large());
+            timeout(SOON, until_gone(&weak)).await.expect("it is kept");
+        };
+        tokio::select! {
+            () = server.accept(&listener, &mut connections, &ended) => {}
+            () = asked => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::read::{Bundle, Object};
+use crate::olm::catalog::channels_of;
 use crate::olm::fbc;
 use crate::olm::findings::{Finding, bundle as codes, listed};
 use crate::olm::manifests::text;
@@ -35,9 +36,8 @@ pub(super) fn annotation<'a>(annotations: &'a Object, name: &str) -> Option<&'a 
 /// The channels that the bundle is meant for, and the default one, where it is told.
 pub(super) fn channels(annotations: &Object) -> (Vec<&str>, Option<&str>) {
     let channels = annotation(annotations, "channels").unwrap_or_default();
-    let channels = channels.split(',').map(str::trim);
     (
-        channels.filter(|channel| !channel.is_empty()).collect(),
+        channels_of(channels).collect(),
         annotation(annotations, "channel.default"),
     )
 }

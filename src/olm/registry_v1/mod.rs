@@ -1,5 +1,11 @@
 //! A bundle in the registry+v1 layout, judged: every rule of operator-registry and of `operator-framework/api`, those that OLM, OLM v1 and the API
 //! server turn out to have when it is installed, and, on request, those of OperatorHub, of good practice and of the scorecard.
+//!
+//! Nobody is asked anything. What depends on what others say, the platforms of images, is judged once somebody has asked them:
+//!
+//! ```text
+//! Bundle::read ──Bundle::images──▶ names ──Registry::platforms, of each──▶ Platforms ──validate_platforms──▶ findings
+//! ```
 
 use std::path::Path;
 
@@ -10,20 +16,23 @@ mod csv;
 mod examples;
 mod field_path;
 mod hub;
-mod locate;
 mod metadata;
+mod multiarch;
 mod object_meta;
 mod objects;
 mod olm_v1;
 mod openapi;
 mod practices;
 mod read;
+mod rules;
 mod schema;
 mod score;
 mod shapes;
 mod structural;
 
+pub use multiarch::{Platforms, validate_platforms};
 pub use read::Bundle;
+pub(super) use schema::breaches;
 
 use super::Error;
 use super::findings::Finding;
@@ -35,7 +44,7 @@ pub enum Suite {
     OperatorHub,
     /// What the operator framework advises.
     GoodPractices,
-    /// What keeps a bundle from being installed by OLM v1.
+    /// What keeps a bundle from being installed by OLM v1, and what works otherwise there.
     OlmV1,
     /// The scorecard's tests, as far as a bundle alone shows.
     Scorecard,

@@ -8,7 +8,7 @@ use super::read::{Bundle, Object};
 use crate::olm::contents::{SUPPORTED, label};
 use crate::olm::findings::{Finding, bundle as codes};
 use crate::olm::manifests::{api_group, list};
-use crate::olm::names::is_dns_subdomain;
+use crate::olm::names::{is_dns_subdomain, is_path_segment};
 
 /// What one ConfigMap holds, in bytes; upstream warns from 85 % on.
 const LARGEST_BUNDLE: usize = 1 << 20;
@@ -19,7 +19,7 @@ const LARGEST_OBJECT: usize = 3 << 19;
 const LARGEST_ANNOTATIONS: usize = 256 << 10;
 
 /// API versions that Kubernetes took away: group and version, kinds, since when, and what is there instead.
-const REMOVED: [(&str, &[&str], &str, &str); 16] = [
+const REMOVED: [(&str, &[&str], &str, &str); 17] = [
     (
         "apiextensions.k8s.io/v1beta1",
         &["CustomResourceDefinition"],
@@ -91,6 +91,12 @@ const REMOVED: [(&str, &[&str], &str, &str); 16] = [
     ),
     ("node.k8s.io/v1beta1", &["RuntimeClass"], "1.25", "node.k8s.io/v1"),
     (
+        "autoscaling/v2beta1",
+        &["HorizontalPodAutoscaler"],
+        "1.25",
+        "autoscaling/v2",
+    ),
+    (
         "autoscaling/v2beta2",
         &["HorizontalPodAutoscaler"],
         "1.26",
@@ -144,7 +150,7 @@ fn identity(object: &Object, found: &mut Vec<Finding>) {
         .as_str()
         .is_some_and(|version| version.starts_with("rbac.authorization.k8s.io/"));
     let fits = if is_free {
-        !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%'])
+        is_path_segment(name)
     } else {
         is_dns_subdomain(name)
     };

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::structural::{Breaches, is_said, logical, properties};
 use super::{field_path, schema};
 use crate::olm::manifests::{list, text};
+use crate::olm::pattern;
 
 pub(super) const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 pub(super) const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
@@ -141,7 +142,7 @@ impl Walk<'_> {
         if schema["items"].is_array() {
             self.tell(at, "items", "must be one schema, not a list");
         }
-        if let Some(why) = is_no_pattern(text(schema, "/pattern")) {
+        if let Some(why) = pattern::is_none(text(schema, "/pattern")) {
             self.tell(at, "pattern", format!("is no regular expression of Go: {why}"));
         }
     }
@@ -239,7 +240,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The fields of rules. What CEL makes of a rule is the API server's to judge.
+    /// The fields of rules, but for what CEL makes of them.
     fn rules(&mut self, at: &str, schema: &Value) {
         for (index, rule) in list(schema, &format!("/{RULES}")).iter().enumerate() {
             let at = format!("{at}/{RULES}/{index}");
@@ -281,21 +282,4 @@ impl Walk<'_> {
             }
         }
     }
-}
-
-/// Why Go would not compile a pattern, as far as that is certain: much else is an error in one grammar alone, such as what is within brackets.
-fn is_no_pattern(pattern: &str) -> Option<String> {
-    use regex_syntax::ast::ErrorKind::{
-        ClassRangeInvalid, EscapeUnexpectedEof, GroupUnclosed, GroupUnopened, RepetitionCountInvalid,
-        RepetitionMissing, UnsupportedLookAround,
-    };
-    let error = regex_syntax::ast::parse::Parser::new().parse(pattern).err()?;
-    let is_certain = match error.kind() {
-        ClassRangeInvalid | EscapeUnexpectedEof | RepetitionCountInvalid | UnsupportedLookAround => true,
-        // A brace that counts nothing is one for Go
-        RepetitionMissing => !pattern.contains('{'),
-        GroupUnclosed | GroupUnopened => !pattern.contains(['[', '\\']),
-        _ => false,
-    };
-    is_certain.then(|| error.kind().to_string())
 }

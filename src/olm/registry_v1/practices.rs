@@ -10,15 +10,17 @@ use crate::olm::manifests::{list, text};
 
 pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
     requests(csv, found);
-    for (index, owned) in csv
-        .list("/spec/customresourcedefinitions/owned")
-        .iter()
-        .enumerate()
-    {
-        if text(owned, "/description").is_empty() {
-            let message = format!("{} has no description", text(owned, "/name"));
-            let pointer = format!("/spec/customresourcedefinitions/owned/{index}");
-            found.push(csv.finding(&codes::PRACTICE_CRD_DESCRIPTION, &pointer, message));
+    for relation in ["owned", "required"] {
+        let at = format!("/spec/customresourcedefinitions/{relation}");
+        for (index, definition) in csv.list(&at).iter().enumerate() {
+            if text(definition, "/description").is_empty() {
+                let message = format!("{} has no description", text(definition, "/name"));
+                found.push(csv.finding(
+                    &codes::PRACTICE_CRD_DESCRIPTION,
+                    &format!("{at}/{index}"),
+                    message,
+                ));
+            }
         }
     }
     if let Some(annotations) = &bundle.annotations {
@@ -37,11 +39,12 @@ pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
         }
     }
     creation(csv, found);
-    let versioned = csv
-        .name()
-        .split_once(".v")
-        .map(|(_, version)| version.parse::<Version>());
-    if !matches!(versioned, Some(Ok(_))) {
+    let mut parts = csv.name().split(".v");
+    let versioned = match (parts.next(), parts.next(), parts.next()) {
+        (Some(_), Some(version), None) => version.parse::<Version>().is_ok(),
+        _ => false,
+    };
+    if !versioned {
         let message = format!("{} is not named OPERATOR.vVERSION", csv.name());
         found.push(csv.finding(&codes::PRACTICE_NAME, "/metadata/name", message));
     }

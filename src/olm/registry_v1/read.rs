@@ -9,10 +9,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use super::locate::Lines;
 use crate::olm::Error;
 use crate::olm::fbc::documents;
-use crate::olm::findings::{Code, Finding, Place, bundle as codes};
+use crate::olm::findings::{Code, Finding, Lines, Place, bundle as codes};
 use crate::olm::manifests::{is_kind, list, name, text};
 use crate::olm::pointer::dotted;
 
@@ -143,6 +142,11 @@ impl Bundle {
         let said = said.and_then(Value::as_object).into_iter().flatten();
         let texts = said.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
         texts.collect()
+    }
+
+    /// The ClusterServiceVersion. More than one is told of elsewhere.
+    pub(super) fn csv(&self) -> Option<&Object> {
+        self.objects.iter().find(|object| object.is_csv())
     }
 
     /// The definitions of the version that there still is.

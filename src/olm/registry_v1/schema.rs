@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::olm::manifests::{list, text};
 
 /// How an object breaks its schema, each with the field.
-pub(super) fn breaches(schema: &Value, object: &Value) -> Vec<String> {
+pub(in crate::olm) fn breaches(schema: &Value, object: &Value) -> Vec<String> {
     let mut walk = Walk {
         found: Vec::new(),
         defaults_apply: true,

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::openapi::{self, EMBEDDED, INT_OR_STRING, PRESERVE, RULES};
+use super::rules;
 use crate::olm::manifests::{list, text};
 use crate::olm::pointer::escaped;
 
@@ -35,6 +36,9 @@ pub(super) fn breaches(schema: &Value) -> Breaches {
     let mut walk = Walk(&mut found);
     walk.structural("", schema);
     walk.complete("", schema, schema);
+    if found.is_empty() {
+        rules::check(schema, &mut found);
+    }
     found.sort();
     found.dedup();
     found

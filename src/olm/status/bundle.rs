@@ -1,8 +1,6 @@
 //! The unpacking of a bundle: a Job in the catalog's namespace. OLM unpacks before it makes a plan, so what goes wrong is told by the Subscription, and by the
 //! bundle lookups of a plan where an earlier OLM made one first.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -12,6 +10,7 @@ use super::facts::{Facts, source};
 use super::field::{condition_is, list, name, namespace, path, said, text, time};
 use super::link::{Kind, Link, Trouble};
 use super::pods::{Ailing, ailing};
+use crate::olm::encoding;
 
 /// The label of the Jobs that unpack bundles, and of their pods.
 pub const UNPACKS: &str = "operatorframework.io/bundle-unpack-ref";
@@ -111,7 +110,7 @@ fn job<'a>(facts: &'a Facts, lookup: Option<&Value>, told: &Told<'_>) -> Option<
 }
 
 /// Whether the channel has something else than what is installed; if nobody knows, it may.
-fn has_next(facts: &Facts) -> bool {
+pub(super) fn has_next(facts: &Facts) -> bool {
     let package = facts.package.as_ref().ok().and_then(Option::as_ref);
     let channel = package.and_then(|package| channel_of(package, facts));
     channel.is_none_or(|channel| text(channel, "/currentCSV") != facts.installed())
@@ -119,10 +118,7 @@ fn has_next(facts: &Facts) -> bool {
 
 /// As OLM names it: a hash of the image's name, cut to the length of a label.
 pub(super) fn job_name(image: &str) -> String {
-    let mut name = String::new();
-    for byte in Sha256::digest(image) {
-        let _ = write!(name, "{byte:02x}");
-    }
+    let mut name = encoding::hex(&Sha256::digest(image));
     name.truncate(63);
     name
 }

@@ -28,6 +28,13 @@ pub(super) fn delete_subscription(namespace: &str, name: &str) -> String {
     format!("kubectl -n {namespace} delete {SUBSCRIPTION} {name}")
 }
 
+/// Changes a Subscription in something that means nothing, for OLM to see a change.
+pub(super) fn look_again(namespace: &str, name: &str) -> String {
+    format!(
+        "kubectl -n {namespace} annotate --overwrite {SUBSCRIPTION} {name} roadstead.dev/look-again=\"$(date)\""
+    )
+}
+
 /// Lists what a catalog has.
 pub(super) fn list_packages(namespace: &str, catalog: &str) -> String {
     let labels = format!("catalog={catalog},catalog-namespace={namespace}");

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::olm::findings::listed;
+use command::word;
 
 mod bundle;
 mod catalog;
@@ -164,14 +165,24 @@ fn first(links: &[Link]) -> Option<First> {
 
 /// Why there is no chain: nobody subscribes to the package.
 ///
-/// `place` is the namespace that was looked at, or none for all of them; `offered` are the catalogs, as `NAMESPACE/NAME`, that are known to have it.
+/// `place` is the namespace that was looked at, or none for all of them; `offered` are the catalogs, as `NAMESPACE/NAME`, that are known to have it;
+/// `extensions` are the ClusterExtensions by which OLM v1 installs it, which has no Subscriptions.
 #[must_use]
-pub fn nobody(package: &str, place: Option<&str>, offered: &[String]) -> Trouble {
+pub fn nobody(package: &str, place: Option<&str>, offered: &[String], extensions: &[String]) -> Trouble {
     let place = place.map_or_else(
         || "any namespace".to_owned(),
         |namespace| format!("the namespace {namespace}"),
     );
     let trouble = Trouble::new(format!("Nobody subscribes to {package} in {place}."));
+    if let Some(extension) = extensions.first() {
+        let all = listed(extensions.iter().map(String::as_str));
+        return trouble
+            .because(format!("OLM v1 installs it, by the ClusterExtension {all}."))
+            .command(
+                "see what that one says of itself",
+                format!("kubectl describe clusterextension {}", word(extension)),
+            );
+    }
     if offered.is_empty() {
         return trouble.command("see which packages there are", "kubectl get packagemanifests -A");
     }

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::command::{delete_subscription, list_packages, word};
+use super::bundle::has_next;
+use super::command::{delete_subscription, list_packages, look_again, word};
 use super::facts::{Facts, source};
 use super::field::{condition_is, is_new, list, name, namespace, said, text, time};
 use super::link::{Kind, Link, Trouble};
@@ -15,13 +16,23 @@ pub(super) fn link(facts: &Facts, now: Timestamp) -> Link {
     if let Some(trouble) = twice(facts) {
         return link.wrong(trouble);
     }
-    if let Some(condition) = condition_is(&facts.subscription, "ResolutionFailed", "True") {
+    let failed = condition_is(&facts.subscription, "ResolutionFailed", "True");
+    let outlived = failed.filter(|condition| is_outlived(facts, condition));
+    if let (Some(condition), None) = (failed, outlived) {
         let link = link.since(time(condition, "/lastTransitionTime"));
-        if let Some(leaving) = orphan(text(condition, "/message")).filter(|orphan| is_leaving(facts, orphan))
-        {
+        let orphan = orphan(text(condition, "/message"));
+        if let Some(former) = orphan.filter(|orphan| is_gone(facts, orphan)) {
             let trouble = Trouble::new(format!(
-                "OLM resolves again now that {leaving} has gone, or once it has."
+                "{former} was in the way and has gone, and OLM has not looked again since: it does in about a quarter of an hour."
             ));
+            let trouble = trouble.quoting("condition ResolutionFailed", said(condition));
+            return link.waits(trouble.command(
+                "any change of the Subscription makes it look at once",
+                look_again(facts.namespace(), facts.subscription()),
+            ));
+        }
+        if let Some(leaving) = orphan.filter(|orphan| is_leaving(facts, orphan)) {
+            let trouble = Trouble::new(format!("OLM resolves again once {leaving} has gone."));
             return link.waits(trouble.quoting("condition ResolutionFailed", said(condition)));
         }
         // A catalog that has just come is read a moment later
@@ -33,6 +44,13 @@ pub(super) fn link(facts: &Facts, now: Timestamp) -> Link {
     {
         return link.wrong_unless_new(is_new(condition, "/lastTransitionTime", now), trouble);
     }
+    let link = match outlived.and_then(|condition| orphan(text(condition, "/message"))) {
+        Some(former) => link.detail(
+            "resolver",
+            format!("has not looked again since {former} has gone"),
+        ),
+        None => link,
+    };
     match text(&facts.subscription, "/status/state") {
         "AtLatestKnown" => link,
         "" if facts.current().is_empty() => unresolved_yet(link, facts, now),
@@ -201,11 +219,23 @@ fn orphan(message: &str) -> Option<&str> {
     before.split_whitespace().next_back()
 }
 
-/// At the end of an upgrade, the version of before is for a moment one without a Subscription; what the resolver says of that stays until it looks again.
+/// OLM does not look again when a version goes, so what it said at the end of an upgrade of the version of before stays until something else makes it
+/// look. That is nobody's trouble where there is nothing to install.
+fn is_outlived(facts: &Facts, condition: &Value) -> bool {
+    let is_complete = text(&facts.subscription, "/status/state") == "AtLatestKnown" && !has_next(facts);
+    is_complete && orphan(text(condition, "/message")).is_some_and(|orphan| is_gone(facts, orphan))
+}
+
+fn is_gone(facts: &Facts, version: &str) -> bool {
+    let is_there = |csvs: &Vec<Value>| csvs.iter().any(|csv| name(csv) == version);
+    facts.csvs.as_ref().is_ok_and(|csvs| !is_there(csvs))
+}
+
+/// At the end of an upgrade, the version of before is for a moment one without a Subscription.
 fn is_leaving(facts: &Facts, version: &str) -> bool {
     facts.csvs.as_ref().is_ok_and(|csvs| {
         let found = csvs.iter().find(|csv| name(csv) == version);
-        found.is_none_or(|csv| {
+        found.is_some_and(|csv| {
             matches!(text(csv, "/status/phase"), "Replacing" | "Deleting")
                 || !text(csv, "/metadata/deletionTimestamp").is_empty()
         })

@@ -312,7 +312,7 @@ fn tagged(tag: &Tag, text: &str) -> Result<Value, String> {
 }
 
 /// What a word without quotes stands for.
-fn plain(text: &str) -> Result<Value, String> {
+pub(super) fn plain(text: &str) -> Result<Value, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {

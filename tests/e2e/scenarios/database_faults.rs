@@ -267,6 +267,7 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
     let bytes = bytes_of_a_write(&observed).await?;
     let mut each = Vec::new();
     let mut lost = BTreeMap::new();
+    let mut since = database.record().await?["missingSince"].clone();
     for fault in sequence(seed, count) {
         each.push(fault.done_to(&observed).await?);
         let writes = observed.lost_since().await?.len() as u64;
@@ -274,11 +275,16 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
             writes * bytes <= MAXIMUM_LAG,
             "{fault:?} lost {writes} acknowledged writes of some {bytes} bytes each"
         );
-        let told = database.get().await?.data.pointer("/status/lastLoss").cloned();
-        let told_bytes = told.as_ref().map(length).transpose()?.unwrap_or_default();
+        let now = database.record().await?["missingSince"].clone();
+        let told = if now == since {
+            0
+        } else {
+            measured(&database, &now).await?
+        };
+        since = now;
         ensure!(
-            told_bytes <= MAXIMUM_LAG,
-            "{fault:?}: the status tells of the loss of {told_bytes} bytes: {told:?}"
+            told <= MAXIMUM_LAG && (told > 0 || writes == 0),
+            "{fault:?} lost {writes} acknowledged writes, and the status tells of the loss of {told} bytes"
         );
         if writes > 0 {
             *lost.entry(format!("{fault:?}")).or_insert(0) += writes;
@@ -296,6 +302,35 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
         "writes",
     );
     observed.finish().await
+}
+
+/// All instances stream again, so whoever wrote what the timeline `since` began without has said where that ended; and an Event names it. Gives how many
+/// bytes it is.
+async fn measured(database: &Database, since: &Value) -> Outcome<u64> {
+    let loss = until("where what was lost ended", REJOINED, || async {
+        let status = database.get().await?.data;
+        let loss = status.pointer("/status/lastLoss").cloned().unwrap_or_default();
+        let is_measured = loss["measured"] == true && loss["timeline"] == *since;
+        Ok(Seen::when(is_measured, loss.clone(), loss))
+    });
+    let loss = loss.await?;
+    let bytes = length(&loss)?;
+    let timeline = format!("timeline {} began", loss["timeline"]);
+    let position = |field: &str| loss[field].as_str().unwrap_or_default().to_owned();
+    let range = [timeline, position("from"), position("to")];
+    until("an Event that names it", REJOINED, || async {
+        let events = database.events().await?;
+        let named = events
+            .iter()
+            .any(|(_, _, note)| range.iter().all(|part| note.contains(part)));
+        Ok(Seen::when(
+            named || bytes == 0,
+            (),
+            format_args!("{loss}, {events:?}"),
+        ))
+    })
+    .await?;
+    Ok(bytes)
 }
 
 /// How much of the write-ahead log the status says was lost at least, in bytes.

@@ -30,7 +30,8 @@ pub async fn a_second_package_installs_the_sample_operator_which_greets_and_hold
     olm::operator_group(&world, None).await?;
     catalog::provide(&world).await?;
     let started = Instant::now();
-    greeter::install(&world).await?;
+    greeter::subscribe(&world, olm::PACKAGE).await?;
+    greeter::succeeded(&world, "0.1.0").await?;
     world.figure("olm.greeter_to_succeeded", started.elapsed().as_secs_f64(), "s");
     let deployment = world.get(DEPLOYMENT, OPERATORS, NAME).await?;
     let image = container_field(&deployment, "/image").and_then(|image| image.as_str());

@@ -6,9 +6,11 @@ mod config;
 mod database;
 mod database_changes;
 mod database_faults;
+mod edges;
 mod figures;
 mod greeter;
 mod install;
+mod olm_v1;
 mod security;
 mod serving;
 mod status;
@@ -67,6 +69,8 @@ pub const ALL: &[Scenario] = &[
     scenario!(versions::while_olm_is_held_between_definition_and_operator_both_versions_work),
     scenario!(versions::from_the_first_release_to_one_without_its_version_nothing_is_lost),
     scenario!(greeter::a_second_package_installs_the_sample_operator_which_greets_and_holds_people),
+    scenario!(edges::versions_that_are_left_out_are_never_installed_whoever_serves_the_catalog),
+    scenario!(olm_v1::the_same_bundles_and_catalog_install_and_upgrade_under_olm_v1),
     scenario!(install::an_operator_group_with_target_namespaces_is_refused),
     scenario!(uninstall::the_documented_order_removes_everything),
     scenario!(without_olm::the_manifests_install_an_operator_that_survives_its_leader),

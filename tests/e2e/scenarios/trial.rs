@@ -84,7 +84,7 @@ pub async fn a_bundle_is_run_upgraded_and_removed_without_a_trace(world: Arc<Wor
 }
 
 /// The image of the sample operator's bundle, of a version that is in no catalog.
-async fn push(world: &World, version: &str) -> Outcome<String> {
+pub(super) async fn push(world: &World, version: &str) -> Outcome<String> {
     let bundle = world.settings.scratch.join("trial").join(version).join("bundle");
     let (bundle, none) = (bundle.display().to_string(), world.settings.scratch.join("none"));
     let generate = [

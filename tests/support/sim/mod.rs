@@ -77,7 +77,7 @@ pub struct Entry {
     /// The version of the store after it.
     pub version: u64,
     /// What it deleted, as that was.
-    pub deleted: Option<Value>,
+    pub deleted: Option<Arc<Value>>,
 }
 
 struct Shared {
@@ -213,7 +213,7 @@ impl Sim {
                 refused(refusal)
             }
             None if request.verb == Verb::Watch => {
-                self.note(user, &request, &Ok(Value::Null), None);
+                self.note(user, &request, &Ok(Arc::default()), None);
                 self.watch(&request, plan.travel)
             }
             None => {
@@ -255,7 +255,13 @@ impl Sim {
         answer
     }
 
-    fn note(&self, user: &str, request: &Request, answer: &Result<Value, Refusal>, deleted: Option<Value>) {
+    fn note(
+        &self,
+        user: &str,
+        request: &Request,
+        answer: &Result<Arc<Value>, Refusal>,
+        deleted: Option<Arc<Value>>,
+    ) {
         let code = answer.as_ref().map_or_else(|refusal| refusal.code, |_| 200);
         let body = &request.body;
         let entry = Entry {
@@ -301,7 +307,7 @@ async fn read(request: http::Request<Body>) -> Request {
 }
 
 /// Everything but watches.
-fn handle(store: &mut Store, request: &Request) -> Result<Value, Refusal> {
+fn handle(store: &mut Store, request: &Request) -> Result<Arc<Value>, Refusal> {
     let kind = request.kind;
     let namespace = request.namespace.as_deref();
     let id = request.id();
@@ -318,7 +324,8 @@ fn handle(store: &mut Store, request: &Request) -> Result<Value, Refusal> {
             .ok_or_else(|| Refusal::not_found(kind, &id.name)),
         Verb::List => {
             let limit = query("limit").and_then(|limit| limit.parse().ok());
-            store.list(kind, namespace, &request.selector(), limit, query("continue"))
+            let list = store.list(kind, namespace, &request.selector(), limit, query("continue"));
+            list.map(Arc::new)
         }
         Verb::Create => write::create(store, kind, &id.namespace, &request.body, &writer),
         Verb::Update => write::update(store, &id, &request.body, request.status, &writer),

@@ -61,18 +61,36 @@ fn note(kind: &Kind, object: &mut Value, shares: &[Share]) {
 
 /// Whether two objects differ in nothing but when somebody last wrote what.
 pub fn same_but_for_times(left: &Value, right: &Value) -> bool {
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        for entry in object["metadata"]["managedFields"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
-            entry["time"] = Value::Null;
-        }
-        object
+    let timeless = |left: &Value, right: &Value| alike(left, right, "time", |_, _| true);
+    let metadata = |left: &Value, right: &Value| {
+        alike(left, right, "managedFields", |left, right| {
+            let entries = |entries: &Value| entries.as_array().map_or(0, Vec::len);
+            let each = left
+                .as_array()
+                .into_iter()
+                .flatten()
+                .zip(right.as_array().into_iter().flatten());
+            entries(left) == entries(right) && each.into_iter().all(|(left, right)| timeless(left, right))
+        })
     };
-    timeless(left) == timeless(right)
+    alike(left, right, "metadata", metadata)
+}
+
+/// Whether two objects have the same fields, of which one is compared otherwise.
+fn alike(left: &Value, right: &Value, field: &str, compare: impl Fn(&Value, &Value) -> bool) -> bool {
+    let (Value::Object(left), Value::Object(right)) = (left, right) else {
+        return left == right;
+    };
+    let mut each = left.iter().zip(right);
+    let same = |((name, left), (other, right)): ((&String, &Value), (&String, &Value))| {
+        name == other
+            && if name == field {
+                compare(left, right)
+            } else {
+                left == right
+            }
+    };
+    left.len() == right.len() && each.all(same)
 }
 
 /// Has `writer` own what it changed on the way from `old` to `new`, and nobody own what is gone.

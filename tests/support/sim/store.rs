@@ -1,6 +1,7 @@
 //! Objects, their versions, and the history that watches read.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use roadstead::runtime::clock::Clock;
 use serde_json::{Value, json};
@@ -41,19 +42,19 @@ pub struct Change {
     pub version: u64,
     pub id: Id,
     /// `None` when it was created by this.
-    pub old: Option<Value>,
+    pub old: Option<Arc<Value>>,
     /// `None` when it was deleted by this.
-    pub new: Option<Value>,
+    pub new: Option<Arc<Value>>,
     pub at: Instant,
 }
 
-/// Objects by their kind, namespace and name.
-pub type Objects = BTreeMap<Id, Value>;
+/// Objects by their kind, namespace and name. None is ever changed in its place: whoever holds one shares it with the history.
+pub type Objects = BTreeMap<Id, Arc<Value>>;
 
 /// A list that is being read in pages, as it was when that began.
 struct Pages {
     version: u64,
-    left: VecDeque<Value>,
+    left: VecDeque<Arc<Value>>,
 }
 
 /// What an API server keeps.
@@ -116,7 +117,7 @@ impl Store {
         format!("00000000-0000-4000-8000-{:012x}", self.number())
     }
 
-    pub fn get(&self, id: &Id) -> Option<&Value> {
+    pub fn get(&self, id: &Id) -> Option<&Arc<Value>> {
         self.objects.get(id)
     }
 
@@ -125,7 +126,7 @@ impl Store {
         &'a self,
         kind: &'static Kind,
         namespace: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a Id, &'a Value)> {
+    ) -> impl Iterator<Item = (&'a Id, &'a Arc<Value>)> {
         let first = Id::new(kind, "", "");
         let of_kind = self
             .objects
@@ -134,7 +135,7 @@ impl Store {
         of_kind.filter(move |(id, _)| namespace.is_none_or(|namespace| id.namespace == namespace))
     }
 
-    pub fn all(&self) -> impl Iterator<Item = (&Id, &Value)> {
+    pub fn all(&self) -> impl Iterator<Item = (&Id, &Arc<Value>)> {
         self.objects.iter()
     }
 
@@ -143,24 +144,25 @@ impl Store {
     }
 
     /// Stores an object, or removes it; returns it with its new version.
-    pub fn commit(&mut self, id: &Id, object: Value, stays: bool) -> Value {
+    pub fn commit(&mut self, id: &Id, object: Value, stays: bool) -> Arc<Value> {
         self.version += 1;
         if id.kind != "Lease" {
             self.newest_but_leases = self.version;
         }
         let mut object = object;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let object = Arc::new(object);
         let old = self.objects.remove(id);
         if stays {
-            self.objects.insert(id.clone(), object.clone());
+            self.objects.insert(id.clone(), Arc::clone(&object));
         }
         // Of a deletion, watches get the last state under the version of the deletion.
-        let old = if stays { old } else { Some(object.clone()) };
+        let old = if stays { old } else { Some(Arc::clone(&object)) };
         self.history.push_back(Change {
             version: self.version,
             id: id.clone(),
             old,
-            new: stays.then(|| object.clone()),
+            new: stays.then(|| Arc::clone(&object)),
             at: Instant::now(),
         });
         if self.history.len() > HISTORY
@@ -230,7 +232,7 @@ impl Store {
                 left: self
                     .of_kind(kind, namespace)
                     .filter(|(_, object)| selector.matches(object))
-                    .map(|(_, object)| object.clone())
+                    .map(|(_, object)| Arc::clone(object))
                     .collect(),
             },
         };
@@ -238,7 +240,11 @@ impl Store {
             .filter(|limit| *limit > 0)
             .unwrap_or(usize::MAX)
             .min(pages.left.len());
-        let items: Vec<Value> = pages.left.drain(..count).collect();
+        let items = pages
+            .left
+            .drain(..count)
+            .map(|item| Value::clone(&item))
+            .collect();
         let mut metadata = json!({"resourceVersion": pages.version.to_string()});
         if !pages.left.is_empty() {
             let token = format!("page-{}", self.number());
@@ -246,8 +252,10 @@ impl Store {
             metadata["remainingItemCount"] = json!(pages.left.len());
             self.pages.insert(token, pages);
         }
-        Ok(json!({
-            "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(), "metadata": metadata, "items": items,
-        }))
+        let mut list = json!({
+            "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(), "metadata": metadata,
+        });
+        list["items"] = Value::Array(items);
+        Ok(list)
     }
 }

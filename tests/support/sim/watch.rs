@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -74,7 +75,7 @@ struct Watch {
     at: u64,
     told: usize,
     /// What the watch knew of the objects of which a change was left out.
-    left_out: BTreeMap<Id, Option<Value>>,
+    left_out: BTreeMap<Id, Option<Arc<Value>>>,
     /// What is told once more.
     again: Option<Value>,
     ends: Instant,
@@ -212,7 +213,7 @@ impl Watch {
     }
 
     /// What a change looks like through the selector to somebody who knows `old`.
-    fn event(&self, change: &Change, old: &Option<Value>) -> Option<Value> {
+    fn event(&self, change: &Change, old: &Option<Arc<Value>>) -> Option<Value> {
         if self
             .namespace
             .as_ref()
@@ -220,15 +221,19 @@ impl Watch {
         {
             return None;
         }
-        let seen = |object: &Option<Value>| object.clone().filter(|object| self.selector.matches(object));
-        let (type_, mut object) = match (seen(old), seen(&change.new)) {
+        let seen =
+            |object: &Option<Arc<Value>>| object.clone().filter(|object| self.selector.matches(object));
+        let (type_, object) = match (seen(old), seen(&change.new)) {
             (None, None) => return None,
             (None, Some(new)) => ("ADDED", new),
             (Some(_), Some(new)) => ("MODIFIED", new),
             (Some(old), None) => ("DELETED", old),
         };
+        let mut object = Value::clone(&object);
         object["metadata"]["resourceVersion"] = json!(change.version.to_string());
-        Some(json!({"type": type_, "object": object}))
+        let mut event = json!({"type": type_});
+        event["object"] = object;
+        Some(event)
     }
 
     fn bookmark(&self) -> Value {

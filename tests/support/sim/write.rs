@@ -1,5 +1,7 @@
 //! The verbs that change something.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
@@ -8,7 +10,8 @@ use super::status::Refusal;
 use super::store::{Id, Store};
 use super::{builtin, schema};
 
-type Written = Result<Value, Refusal>;
+type Written = Result<Arc<Value>, Refusal>;
+type Admitted = Result<Value, Refusal>;
 
 /// What of an object's metadata only the API server writes.
 const OF_THE_SERVER: [&str; 7] = [
@@ -128,7 +131,7 @@ fn metadata(object: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// The object as it is to be stored, or why it is not to be.
-fn admitted(kind: &Kind, mut object: Value, old: Option<&Value>) -> Written {
+fn admitted(kind: &Kind, mut object: Value, old: Option<&Value>) -> Admitted {
     match kind.decode {
         Some(decode) => {
             let decoded = decode(object).map_err(|error| {
@@ -190,7 +193,7 @@ pub fn merge_patch(store: &mut Store, id: &Id, patch: &Value, status: bool, writ
         .cloned()
         .ok_or_else(|| Refusal::not_found(kind, &id.name))?;
     check(kind, &old, patch)?;
-    let mut new = old.clone();
+    let mut new = Value::clone(&old);
     merge_into(&mut new, patch);
     replace(store, id, &old, new, status, writer)
 }
@@ -234,11 +237,18 @@ fn merge_into(target: &mut Value, patch: &Value) {
     }
 }
 
-fn replace(store: &mut Store, id: &Id, old: &Value, new: Value, status: bool, writer: &Writer) -> Written {
+fn replace(
+    store: &mut Store,
+    id: &Id,
+    old: &Arc<Value>,
+    new: Value,
+    status: bool,
+    writer: &Writer,
+) -> Written {
     let kind = id.kind();
     let mut new = settled(kind, old, new, status)?;
     // Most writes of models change nothing, and who owns what is dear to find out.
-    if new != *old {
+    if new != **old {
         ownership::updated(kind, old, &mut new, writer, &store.now());
     }
     Ok(finish(store, id, old, new))
@@ -285,7 +295,7 @@ pub fn apply(store: &mut Store, id: &Id, applied: &Value, force: bool, writer: &
 }
 
 /// What the object becomes when somebody wants it to be `new`: without what nobody may change.
-fn settled(kind: &Kind, old: &Value, mut new: Value, status: bool) -> Written {
+fn settled(kind: &Kind, old: &Value, mut new: Value, status: bool) -> Admitted {
     if status {
         let (wanted, notes) = (new["status"].take(), new["metadata"]["annotations"].take());
         new = old.clone();
@@ -309,6 +319,10 @@ fn settled(kind: &Kind, old: &Value, mut new: Value, status: bool) -> Written {
         if let Some(value) = old["metadata"].get(*field) {
             metadata.insert((*field).to_owned(), value.clone());
         }
+    }
+    // As it was when it was admitted, which is what most writes of models come to.
+    if new == *old {
+        return Ok(new);
     }
     let mut new = admitted(kind, new, Some(old))?;
     new_finalizers(kind, old, &new)?;
@@ -355,7 +369,7 @@ fn new_finalizers(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> 
 }
 
 /// Stores what has changed; an object that waited for its last finalizer is gone with it.
-fn finish(store: &mut Store, id: &Id, old: &Value, new: Value) -> Value {
+fn finish(store: &mut Store, id: &Id, old: &Arc<Value>, new: Value) -> Arc<Value> {
     let goes = !new["metadata"]["deletionTimestamp"].is_null()
         && !has_finalizers(&new)
         && new["metadata"]["deletionGracePeriodSeconds"]
@@ -366,7 +380,7 @@ fn finish(store: &mut Store, id: &Id, old: &Value, new: Value) -> Value {
         return store.commit(id, new, false);
     }
     if ownership::same_but_for_times(old, &new) {
-        return old.clone();
+        return Arc::clone(old);
     }
     store.commit(id, new, true)
 }
@@ -396,7 +410,7 @@ pub fn delete(store: &mut Store, id: &Id, options: &Value) -> Written {
         }
     }
     let default = if kind.orphans { "Orphan" } else { "Background" };
-    let mut new = old.clone();
+    let mut new = Value::clone(&old);
     match options["propagationPolicy"].as_str().unwrap_or(default) {
         "Background" => {}
         "Foreground" => hold(&mut new, "foregroundDeletion"),
@@ -411,7 +425,9 @@ pub fn delete(store: &mut Store, id: &Id, options: &Value) -> Written {
         .unwrap_or(0);
     if !has_finalizers(&new) && grace == 0 {
         store.commit(id, new, false);
-        return Ok(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}));
+        return Ok(Arc::new(
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}),
+        ));
     }
     if old["metadata"]["deletionTimestamp"].is_null() {
         new["metadata"]["deletionTimestamp"] = json!(store.now());

@@ -139,7 +139,7 @@ fn family(objects: &Objects, greeting: &Value) -> Vec<(String, String)> {
 
 fn of_kind<'a>(objects: &'a Objects, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     let of_kind = objects.iter().filter(move |(id, _)| id.kind == kind);
-    of_kind.map(|(_, object)| object)
+    of_kind.map(|(_, object)| &**object)
 }
 
 fn is_current(object: &Value, type_: &str, status: &str) -> bool {

@@ -316,6 +316,8 @@ pub struct Report {
     pub led: bool,
     /// Up to where, on which timeline, the log of that does not go, although it once did.
     pub lacks_up_to: Option<(u32, Lsn)>,
+    /// Up to where it wrote as a primary what the timeline named here began without the last of ([`Record::missing_since`]): found once it is back.
+    pub wrote_up_to: Option<(u32, Lsn)>,
     /// Whether PostgreSQL can make nothing of its data.
     pub damaged: bool,
     /// The timeline that it is on, also while PostgreSQL is stopped.

@@ -34,6 +34,8 @@ pub struct Record {
     pub missing: Option<(Lsn, Lsn)>,
     /// The timeline that began without it.
     pub missing_since: u32,
+    /// The timeline that whoever lacked it was on: it is there that it goes on, or on a later one before `missing_since`.
+    pub missing_on: u32,
     /// Since when no write is accepted, if the last holder stopped in order.
     pub stopped: Option<Timestamp>,
 }

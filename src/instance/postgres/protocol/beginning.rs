@@ -182,7 +182,12 @@ impl Protocol {
         self.bereft = None;
         let present: Vec<&str> = claims(others).map(|(.., Reverse(name))| name).collect();
         let identifier = Some(stored.system_identifier.clone());
-        let record = first_record(timeline + u32::from(!led), identifier, &present, situation);
+        let mut record = first_record(timeline + u32::from(!led), identifier, &present, situation);
+        // Somebody led on its timeline, and may have written more than anybody here has: it was given up together with the Lease.
+        if !led {
+            record.missing = Some((end, end));
+            (record.missing_on, record.missing_since) = (timeline, record.timeline);
+        }
         self.claim(situation, record)
     }
 

@@ -300,16 +300,17 @@ fn succession(record: &Record, running: &Running, others: &[&str], situation: &S
     let is_given_back = situation.lease.is_some_and(|seen| seen.holder.is_empty());
     let is_all = is_given_back && record.stopped.is_some() && record.flushed <= running.received;
     let timeline = record.timeline.max(running.timeline) + 1;
-    let (missing, missing_since) = if record.asynchronous && !is_all {
+    let (missing, missing_since, missing_on) = if record.asynchronous && !is_all {
         let known = record.flushed.max(running.received);
-        (Some((running.received, known)), timeline)
+        (Some((running.received, known)), timeline, running.timeline)
     } else {
-        // It stays for an operator that was away.
-        (record.missing, record.missing_since)
+        // It stays for an operator, or an instance, that was away.
+        (record.missing, record.missing_since, record.missing_on)
     };
     Record {
         missing,
         missing_since,
+        missing_on,
         members,
         primary: situation.me.to_owned(),
         timeline,

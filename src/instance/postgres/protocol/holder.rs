@@ -397,6 +397,7 @@ impl Protocol {
             flushed_on: running.timeline,
             missing: said.missing,
             missing_since: said.missing_since,
+            missing_on: said.missing_on,
             ..Record::default()
         };
         self.write(Write::Claim, record, situation)

@@ -116,6 +116,7 @@ impl Supervisor {
                 tracing::warn!(seconds = ORDERLY.as_secs(), "PostgreSQL does not stop in order");
                 self.kill();
             }
+            Done::Found(found) => self.found = Some(found),
             Done::Made(work, outcome, data) => {
                 let reached = outcome.as_ref().err().is_none_or(WorkError::has_reached);
                 let why = match outcome {

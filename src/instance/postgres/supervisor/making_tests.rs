@@ -7,10 +7,10 @@ use std::time::Duration;
 use rstest::rstest;
 use tokio::time::timeout;
 
-use super::super::protocol::How;
+use super::super::protocol::{How, Stored};
 use super::tests::{Fixture, until};
 use super::*;
-use crate::api::database::agent::State;
+use crate::api::database::agent::{Record, State};
 
 fn lines(path: &Path) -> usize {
     std::fs::read_to_string(path).unwrap_or_default().lines().count()
@@ -152,4 +152,40 @@ async fn what_is_left_of_data_that_was_being_removed_shields_nothing_and_goes_be
     fixture.work().await;
     assert!(options.volume.join("data.1.old/PG_VERSION").exists());
     assert!(!remains.exists());
+}
+
+/// It is found before anything is made of the data, and told whatever becomes of that, also by the process after this one.
+#[tokio::test(flavor = "multi_thread")]
+async fn up_to_where_a_primary_wrote_is_told_while_its_data_is_copied_and_after_that_was_cut_off() {
+    let ends = "echo 'pg_waldump: error: error in WAL record at 0/3000140: invalid record length at 0/30001A8: wanted 24, got 0' >&2; exit 1";
+    let mut fixture = Fixture::new(&[("pg_waldump", ends), ("pg_basebackup", "sleep 600")]);
+    let wal = fixture.options.data().join("pg_wal");
+    std::fs::create_dir_all(&wal).unwrap();
+    std::fs::write(wal.join("000000020000000000000003"), "").unwrap();
+    fixture.supervisor.data = Data::Present(Stored {
+        timeline: 2,
+        end: Lsn(0x300_0028),
+        segment: 16 << 20,
+        ..Stored::default()
+    });
+    let record = Record {
+        missing: Some((Lsn(0x300_0100), Lsn(0x300_0100))),
+        missing_since: 3,
+        missing_on: 2,
+        ..Record::default()
+    };
+    fixture.see(&record);
+    fixture.join();
+    fixture.work().await;
+    fixture.join();
+    assert!(matches!(fixture.supervisor.work, Some((Work::Joining, _))));
+    let told = Some((3, Lsn(0x300_01A8)));
+    assert_eq!(fixture.report().wrote_up_to, told);
+    fixture.supervisor.carry_out(Command::Stop(How::Fast));
+    fixture.work().await;
+    assert_eq!(fixture.report().wrote_up_to, told);
+    assert_eq!(
+        left::kept(&fixture.options).map(|found| (found.since, found.end)),
+        told.map(|(since, end)| (since, Some(end)))
+    );
 }

@@ -8,6 +8,7 @@ mod content;
 mod freshness;
 mod furnish;
 mod grace;
+mod left;
 #[cfg(test)]
 mod making_tests;
 mod owner;
@@ -41,6 +42,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use self::attempts::Attempts;
 use self::freshness::Freshness;
 use self::furnish::Furnishing;
+use self::left::Found;
 use self::pace::Pace;
 use self::pause::Standstill;
 use self::run::{Configured, Process};
@@ -254,6 +256,8 @@ enum Done {
     Overdue,
     /// Data was made; and what is on the volume now.
     Made(Work, Result<(), WorkError>, Result<Data, WorkError>),
+    /// Up to where this instance wrote as a primary.
+    Found(Found),
     Promoted(Result<(), WorkError>),
     /// Whether another instance's PostgreSQL can be connected to.
     Reached(Result<(), WorkError>),
@@ -314,6 +318,8 @@ struct Supervisor {
     /// When to look at the volume again, if nothing could be told of it.
     look: Option<Instant>,
     attempts: Attempts,
+    /// What was last looked for, see [`Report::wrote_up_to`].
+    found: Option<Found>,
     freshness: Freshness,
     watchdog: Watchdog,
     work: Option<(Work, BoxFuture<'static, Done>)>,
@@ -358,6 +364,7 @@ impl Supervisor {
         let content = content::begin(&options, client.clone(), tasks);
         let pods = PodClient::new(client, &options.namespace, pace.limit());
         let peers = Peers::on_port(tls, options.control_port);
+        let found = left::kept(&options);
         let holders = tools.volume.holders_of_lock();
         let senses = Senses::begin(&options, members.clone(), (peers.clone(), pods, holders), tasks);
         Self {
@@ -375,6 +382,7 @@ impl Supervisor {
             data: Data::Unreadable("the volume was not looked at yet".to_owned()),
             look: None,
             attempts: Attempts::default(),
+            found,
             freshness: Freshness::default(),
             work: None,
             writing: None,

@@ -10,6 +10,7 @@ use super::super::postmaster::{LastWords, Postmaster, kill_all};
 use super::super::protocol::{Data, Server, Stored, Work};
 use super::super::volume::Volume;
 use super::act::PAUSE;
+use super::left::Left;
 use super::work::{Tools, WorkError};
 use super::{Done, Supervisor};
 use crate::api::database::agent::{Lsn, Quorum, Synchronous};
@@ -48,6 +49,16 @@ pub(super) struct Configured {
 impl Supervisor {
     /// Makes data, as long as PostgreSQL is stopped, unless it was tried not long ago.
     pub(super) fn make(&mut self, work: Work, from: Option<String>) {
+        let left = self
+            .record()
+            .and_then(|record| Left::of(&record, &self.data, self.found));
+        if let Some(left) = left {
+            // Told as soon as it is known: what comes next may take hours, or be cut off.
+            let tools = self.tools.clone();
+            let find = async move { Done::Found(tools.find_end(left).await) };
+            self.work = Some((Work::Other, find.boxed()));
+            return;
+        }
         if !self.attempts.may_begin(from.as_deref(), Instant::now()) {
             return;
         }

@@ -12,7 +12,7 @@ use super::super::server::{Shown, milliseconds};
 use super::super::sql::Configuration;
 use super::senses::{Labels, READ};
 use super::{Supervisor, report_of};
-use crate::api::database::agent::{Contents, MAX_UNMADE_TEXT, Report, Role, State};
+use crate::api::database::agent::{Contents, MAX_UNMADE_TEXT, Record, Report, Role, State};
 use crate::api::text::shorten;
 use crate::instance::postgres::identity::Identity;
 
@@ -75,14 +75,14 @@ impl Supervisor {
     fn note_freshness(&mut self, now: Instant) {
         let streaming =
             matches!(self.server(now).0, Server::Running(running) if running.primary || running.streaming);
-        let record = self
-            .seen
-            .borrow()
-            .lease
-            .as_ref()
-            .and_then(|lease| view(lease).record);
-        self.freshness
-            .note(streaming, record.map(|record| record.flushed), now);
+        let flushed = self.record().map(|record| record.flushed);
+        self.freshness.note(streaming, flushed, now);
+    }
+
+    /// What instances last wrote into the Lease, as far as it was seen.
+    pub(super) fn record(&self) -> Option<Record> {
+        let seen = self.seen.borrow();
+        seen.lease.as_ref().and_then(|lease| view(lease).record)
     }
 
     /// Whether some instance says that it serves as the primary, or that it receives from one.
@@ -136,6 +136,7 @@ impl Supervisor {
             message: self.message(server),
             api_ms: self.api.map(ms),
             damaged: self.protocol.is_damaged(),
+            wrote_up_to: self.found.and_then(|found| Some((found.since, found.end?))),
             settings: self.taken.clone(),
             refused: self.refused.clone(),
             certificate: self.copied.refused.clone(),
@@ -177,9 +178,7 @@ impl Supervisor {
 
     /// Whether what it receives may come from whoever held the Lease last.
     fn may_receive_from_primary(&self, running: &Running) -> bool {
-        let seen = self.seen.borrow();
-        let record = seen.lease.as_ref().and_then(|lease| view(lease).record);
-        let primary = record.map(|record| record.primary);
+        let primary = self.record().map(|record| record.primary);
         running.upstream.is_none() || primary.is_none() || running.upstream == primary
     }
 

@@ -19,7 +19,7 @@ use super::super::protocol::{Running, Server};
 use super::super::sql::Configuration;
 use super::senses::{Beats, Labels, Observed};
 use super::*;
-use crate::api::database::agent::{Member, ROLE_LABEL, Role, State};
+use crate::api::database::agent::{Member, RECORD, ROLE_LABEL, Record, Role, State};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -180,10 +180,23 @@ impl Fixture {
         self.supervisor.carry_out(Command::Join("a-1".to_owned()));
     }
 
-    pub(super) fn message(&mut self) -> String {
+    /// The Lease is seen to say this.
+    pub(super) fn see(&mut self, record: &Record) {
+        let record = serde_json::to_string(record).unwrap();
+        let mut lease = Lease::default();
+        lease.metadata.annotations = Some([(RECORD.to_owned(), record)].into());
+        let mut seen = lease::Seen::default();
+        seen.lease = Some(lease);
+        self.supervisor.seen = watch::channel(seen).1;
+    }
+
+    pub(super) fn report(&mut self) -> Report {
         self.supervisor.tell();
-        let shown = self.supervisor.shown.borrow();
-        shown.report.message.clone().unwrap_or_default()
+        self.supervisor.shown.borrow().report.clone()
+    }
+
+    pub(super) fn message(&mut self) -> String {
+        self.report().message.unwrap_or_default()
     }
 }
 

@@ -144,7 +144,7 @@ impl Tools {
     }
 
     /// See [`Volume::on_disk`].
-    async fn on_disk<T: Send + 'static>(
+    pub(super) async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, WorkError> + Send + 'static,
     ) -> Result<T, WorkError> {

@@ -2,13 +2,18 @@
 //!
 //! * `olm.template.basic` is a catalog in which bundles are their images alone.
 //! * `olm.semver` lists images by how stable they are; channels and upgrades follow from the versions.
+//!
+//! Keys are known whatever their case, since upstream's own examples begin them with capitals.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Rendered;
+use crate::olm::fbc::blob::{BUNDLE, null_as_default};
+use crate::olm::fbc::{fold, known};
 use crate::olm::{Error, yaml};
 
 mod semver;
@@ -17,6 +22,8 @@ use self::semver::Semver;
 
 const BASIC: &str = "olm.template.basic";
 const SEMVER: &str = "olm.semver";
+/// What the schemas of templates begin with, also of those that are not rendered here.
+const TEMPLATES: [&str; 2] = ["olm.template", SEMVER];
 
 /// A template that was read.
 #[derive(Debug)]
@@ -30,6 +37,7 @@ pub enum Template {
 /// A catalog in which bundles are their images alone.
 #[derive(Debug, Deserialize)]
 pub struct Basic {
+    #[serde(default, deserialize_with = "null_as_default")]
     entries: Vec<Value>,
 }
 
@@ -40,8 +48,7 @@ impl Template {
     /// [`Error::Unreadable`]: it is one, and not as its format has it.
     pub fn parse(source: &str, text: &str) -> Result<Option<Self>, Error> {
         // A catalog that has many documents need not be read whole to know that it is none.
-        let is_one = [BASIC, SEMVER].iter().any(|schema| text.contains(schema));
-        if !is_one {
+        if !TEMPLATES.iter().any(|begin| text.contains(begin)) {
             return Ok(None);
         }
         let mut documents = yaml::parse::<Value>(source, text)?;
@@ -49,11 +56,15 @@ impl Template {
             source_name: source.to_owned(),
             message,
         };
-        let schema = documents.first().and_then(|first| first["schema"].as_str());
-        let schema = match schema {
-            Some(schema @ (BASIC | SEMVER)) => schema.to_owned(),
-            _ => return Ok(None),
+        let is_template = |schema: &&str| TEMPLATES.iter().any(|begin| schema.starts_with(begin));
+        let Some(schema) = documents.iter().filter_map(schema).find(is_template) else {
+            return Ok(None);
         };
+        let schema = schema.to_owned();
+        if schema != BASIC && schema != SEMVER {
+            let message = format!("schema is {schema:?}; of templates, {BASIC} and {SEMVER} are accepted");
+            return Err(wrong(message));
+        }
         if documents.len() > 1 {
             let message = format!(
                 "a template of schema {schema} is one document, and there are {}",
@@ -63,12 +74,11 @@ impl Template {
         }
         let document = documents.pop().unwrap_or_default();
         let template = if schema == BASIC {
-            serde_json::from_value::<Basic>(document)
-                .map_err(|error| error.to_string())
+            shaped::<Basic>(&document)
                 .and_then(Basic::checked)
                 .map(Self::Basic)
         } else {
-            Semver::read(document).map(Self::Semver)
+            shaped(&document).and_then(Semver::checked).map(Self::Semver)
         };
         template.map(Some).map_err(wrong)
     }
@@ -102,12 +112,18 @@ impl Template {
 
 impl Basic {
     /// A bundle of which more is said than its image would be overwritten.
-    fn checked(self) -> Result<Self, String> {
+    fn checked(mut self) -> Result<Self, String> {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            known::canonical(entry).map_err(|why| format!("entries[{index}]: {why}"))?;
+            if schema(entry).is_none_or(str::is_empty) {
+                return Err(format!("entries[{index}] has no schema"));
+            }
+        }
         let bundles = self.entries.iter().filter(|entry| is_bundle(entry));
         for bundle in bundles {
             let more = ["package", "properties", "relatedImages"]
                 .into_iter()
-                .find(|field| bundle.get(field).is_some());
+                .find(|field| says(&bundle[field]));
             if let Some(field) = more {
                 let of = image(bundle).unwrap_or_default();
                 return Err(format!(
@@ -130,8 +146,31 @@ impl Basic {
     }
 }
 
+/// Reads a template. Its lines say nothing: it was one line for that.
+fn shaped<T: DeserializeOwned>(document: &Value) -> Result<T, String> {
+    let read: Result<T, _> = fold::from_str(&document.to_string());
+    read.map_err(|error| {
+        let told = error.to_string();
+        told.split(" at line ").next().unwrap_or_default().to_owned()
+    })
+}
+
+fn schema(document: &Value) -> Option<&str> {
+    fold::get(document.as_object()?, "schema")?.as_str()
+}
+
+/// Whether a field says anything: what is null or empty is as if it were not there.
+fn says(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    }
+}
+
 fn is_bundle(entry: &Value) -> bool {
-    entry["schema"] == "olm.bundle"
+    entry["schema"] == BUNDLE
 }
 
 /// The image of an entry that is a bundle.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::{bundle_of, document};
 use crate::olm::Error;
 use crate::olm::catalog::{Channel, Entry, Package, Rendered};
+use crate::olm::fbc::blob::{self, null_as_default};
 
 /// Images by how stable they are.
 #[derive(Debug, Deserialize)]
@@ -17,24 +18,24 @@ use crate::olm::catalog::{Channel, Entry, Package, Rendered};
 pub struct Semver {
     #[serde(rename = "schema")]
     _schema: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     generate_major_channels: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     generate_minor_channels: bool,
     #[serde(default)]
     default_channel_type_preference: Option<Kind>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     candidate: Listed,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     fast: Listed,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     stable: Listed,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listed {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     bundles: Vec<Image>,
 }
 
@@ -71,20 +72,19 @@ struct Made {
 }
 
 impl Semver {
-    pub(super) fn read(document: Value) -> Result<Self, String> {
-        let mut semver: Self = serde_json::from_value(document).map_err(|error| error.to_string())?;
-        if !semver.generate_major_channels && !semver.generate_minor_channels {
-            semver.generate_minor_channels = true;
+    pub(super) fn checked(mut self) -> Result<Self, String> {
+        if !self.generate_major_channels && !self.generate_minor_channels {
+            self.generate_minor_channels = true;
         }
-        let kinds = semver.kinds();
-        match semver.default_channel_type_preference {
+        let kinds = self.kinds();
+        match self.default_channel_type_preference {
             Some(Kind::Major) if !kinds.contains(&Kind::Major) => {
                 Err(no_such("major", "generateMajorChannels"))
             }
             Some(Kind::Minor) if !kinds.contains(&Kind::Minor) => {
                 Err(no_such("minor", "generateMinorChannels"))
             }
-            _ => Ok(semver),
+            _ => Ok(self),
         }
     }
 
@@ -111,6 +111,7 @@ impl Semver {
     pub(super) fn fill(&self, bundles: &BTreeMap<String, Rendered>) -> Result<Vec<Value>, Error> {
         let mut package: Option<&Rendered> = None;
         let mut made = Vec::new();
+        self.check_names(bundles)?;
         for (stability, list) in self.lists().into_iter().enumerate() {
             let mut releases = Vec::new();
             for Image { image } in &list.bundles {
@@ -125,10 +126,7 @@ impl Semver {
             }
         }
         let Some(package) = package else {
-            return Err(Error::Unreadable {
-                source_name: "the template".to_owned(),
-                message: "it names no bundle".to_owned(),
-            });
+            return Err(refused("it names no bundle".to_owned()));
         };
         let preferred = self.default_channel_type_preference;
         let preferred = preferred.or_else(|| self.kinds().into_iter().max());
@@ -139,19 +137,45 @@ impl Semver {
             documents.push(document(channel)?);
         }
         let mut all: Vec<Release<'_>> = Vec::new();
-        let mut seen = BTreeSet::new();
-        for image in self.images() {
+        let images: BTreeSet<&str> = self.images().collect();
+        for image in images {
             let rendered = bundle_of(bundles, image)?;
-            if seen.insert(rendered.name()) {
-                let version = rendered.bundle().version()?;
-                all.push(Release { version, rendered });
-            }
+            let version = rendered.bundle().version()?;
+            all.push(Release { version, rendered });
         }
         all.sort_by(|one, other| one.version.cmp(&other.version));
         for Release { rendered, .. } in all {
             documents.push(document(rendered.bundle())?);
         }
         Ok(documents)
+    }
+}
+
+impl Semver {
+    /// Under one stability a bundle is there once, as upstream has it; and two images of one bundle would be a catalog that nobody takes.
+    fn check_names(&self, bundles: &BTreeMap<String, Rendered>) -> Result<(), Error> {
+        let mut images: BTreeMap<&str, &str> = BTreeMap::new();
+        for (stability, list) in STABILITIES.iter().zip(self.lists()) {
+            let mut listed = BTreeSet::new();
+            for Image { image } in &list.bundles {
+                let name = bundle_of(bundles, image)?.name();
+                let first = images.insert(name, image).filter(|first| first != image);
+                if let Some(first) = first {
+                    return Err(refused(format!("bundle {name} is in both {first} and {image}")));
+                }
+                if !listed.insert(name) {
+                    return Err(refused(format!("{stability} names {image} twice")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(message: String) -> Error {
+    Error::Unreadable {
+        source_name: "the template".to_owned(),
+        message,
     }
 }
 
@@ -200,7 +224,7 @@ fn in_order(releases: &mut [Release<'_>]) -> Result<(), Error> {
     let same = pairs.find(|pair| pair[0].version.cmp_precedence(&pair[1].version) == Ordering::Equal);
     match same {
         Some(pair) => Err(Error::SameVersion {
-            version: pair[0].version.clone(),
+            version: pair[0].version.to_string(),
             first: pair[0].rendered.name().to_owned(),
             second: pair[1].rendered.name().to_owned(),
         }),
@@ -242,12 +266,10 @@ fn channels(stability: usize, kind: Kind, releases: &[Release<'_>]) -> Vec<Made>
 fn entry(index: usize, releases: &[Release<'_>]) -> Entry {
     let of = |release: &Release<'_>| (release.version.major, release.version.minor);
     let this = &releases[index];
-    let mut entry = Entry {
+    let mut entry = Entry::from(blob::Entry {
         name: this.rendered.name().to_owned(),
-        replaces: None,
-        skips: Vec::new(),
-        skip_range: None,
-    };
+        ..blob::Entry::default()
+    });
     let is_last_of_minor = releases.get(index + 1).is_none_or(|next| of(next) != of(this));
     if !is_last_of_minor {
         return entry;

@@ -12,7 +12,7 @@ use super::super::contents::{Contents, Released};
 use super::super::image::Reference;
 use super::super::metadata::Metadata;
 use super::super::read::Scene;
-use super::super::{MESSAGE_LIMIT, constraint, decode, documents};
+use super::super::{constraint, decode, documents};
 use super::Packages;
 use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
 
@@ -32,7 +32,6 @@ pub(in super::super) fn check(
     };
     judge.images();
     judge.properties();
-    judge.sizes();
     judge.version()
 }
 
@@ -171,43 +170,6 @@ impl<'b> Judge<'_, 'b> {
         if *self.bundle.name != *expected {
             let message = format!("with release {release:?} it must be called {expected}");
             self.found(&codes::BUNDLE_NAME, "name", message);
-        }
-    }
-
-    /// What a server would send of it, as far as the lengths of its parts tell.
-    fn sizes(&mut self) {
-        let bundle = self.bundle;
-        let length = |value: Option<&RawValue>| value.map_or(0, |value| value.get().len());
-        let is_object = |kind: &str| kind == "olm.bundle.object";
-        let (mut told, mut metadata, mut objects) = (bundle.name.len() + bundle.image.len(), 0, 0);
-        for property in &bundle.properties {
-            match &*property.kind {
-                "olm.csv.metadata" => metadata += length(property.value),
-                // Base64 takes a third more than what it stands for
-                kind if is_object(kind) => objects += length(property.value) / 4 * 3,
-                kind => told += kind.len() + length(property.value),
-            }
-        }
-        let related: usize = bundle
-            .related_images
-            .iter()
-            .map(|it| it.name.len() + it.image.len() + 24)
-            .sum();
-        // Where there are no objects, the ClusterServiceVersion that is made of the metadata is sent as one, too
-        let whole = told
-            + if objects > 0 {
-                objects
-            } else {
-                (metadata + related) * 2
-            };
-        let listed = if bundle.image.is_empty() { whole } else { told };
-        if listed > MESSAGE_LIMIT {
-            let message = format!("a server would send {listed} bytes of it; {MESSAGE_LIMIT} are accepted");
-            self.found(&codes::MESSAGE_SIZE, "", message);
-        } else if whole > MESSAGE_LIMIT {
-            let message =
-                format!("a server would send {whole} bytes of it to consoles; {MESSAGE_LIMIT} are accepted");
-            self.found(&codes::PACKAGE_MESSAGE_SIZE, "", message);
         }
     }
 }

@@ -4,11 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::blob;
 use super::super::contents::{Contents, Deprecation};
+use super::super::locate::Places;
 use super::{Belongings, Packages};
 use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
 
 /// What all documents show together.
-pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, findings: &mut Vec<Finding>) {
+pub(super) fn all<T>(
+    contents: &Contents<T>,
+    packages: &Packages<'_, T>,
+    places: &mut Places<'_, T>,
+    findings: &mut Vec<Finding>,
+) {
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     for document in &contents.deprecations {
         let place = contents.place(document.at);
@@ -23,25 +29,28 @@ pub(super) fn all<T>(contents: &Contents<T>, packages: &Packages<'_, T>, finding
             findings.push(Finding::new(&codes::DEPRECATION_DUPLICATE, &place, message));
         }
         let mut references = BTreeSet::new();
-        for entry in &document.entries {
-            let place = contents.line(document.at, entry.line);
-            let mut found = |code: &'static Code, message| findings.push(Finding::new(code, &place, message));
+        for (index, entry) in document.entries.iter().enumerate() {
+            let mut found = |code: &'static Code, field: &str, message| {
+                let place = places.field(document.at, &format!("/entries/{index}/{field}"));
+                findings.push(Finding::new(code, &place, message));
+            };
             if !references.insert((&entry.schema, &entry.name)) {
                 let message = format!(
                     "{} {:?} of package {name} is deprecated twice",
                     entry.schema, entry.name
                 );
-                found(&codes::DEPRECATION_DUPLICATE, message);
+                found(&codes::DEPRECATION_DUPLICATE, "reference", message);
             }
             if let Err(why) = check_reference(entry, its) {
-                found(&codes::DEPRECATION_REFERENCE, format!("package {name}: {why}"));
+                let message = format!("package {name}: {why}");
+                found(&codes::DEPRECATION_REFERENCE, "reference", message);
             }
             if entry.message.is_empty() {
                 let message = format!(
                     "package {name}: the deprecation of {} {:?} has no message",
                     entry.schema, entry.name
                 );
-                found(&codes::DEPRECATION_MESSAGE, message);
+                found(&codes::DEPRECATION_MESSAGE, "message", message);
             }
         }
     }

@@ -6,23 +6,28 @@ use std::collections::BTreeMap;
 mod bundles;
 mod channels;
 mod deprecations;
+mod messages;
 mod packages;
 
 pub(super) use bundles::check as bundle;
 pub(in crate::olm) use bundles::check_property;
+pub(super) use messages::{of_bundle as most_of_bundle, of_package as shown_of_package};
 pub(in crate::olm) use packages::check_icon;
 pub(super) use packages::{one as package, other};
 
 use super::contents::{Bundle, Channel, Contents};
+use super::locate::Places;
 use crate::olm::findings::Finding;
 
 /// Looks at what several documents say together.
 pub(super) fn check<T>(contents: &Contents<T>, findings: &mut Vec<Finding>) {
     let packages = Packages::of(contents);
+    let mut places = Places::of(contents);
     packages::all(contents, &packages, findings);
-    channels::all(contents, &packages, findings);
+    channels::all(contents, &packages, &mut places, findings);
     bundles::all(contents, &packages, findings);
-    deprecations::all(contents, &packages, findings);
+    deprecations::all(contents, &packages, &mut places, findings);
+    messages::all(contents, &packages, findings);
 }
 
 /// What belongs to each package that something names, whether it is there or not.

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use super::super::blob::{self, Icon};
+use super::super::bytes;
 use super::super::contents::Contents;
 use super::super::read::Scene;
-use super::Packages;
+use super::{Packages, messages};
 use crate::olm::findings::{Finding, catalog as codes, listed};
 use crate::olm::names::is_dns_label;
 
@@ -17,29 +15,40 @@ pub(in super::super) fn one(package: &blob::Package<'_>, scene: &Scene<'_>, find
     let name = &*package.name;
     if !is_dns_label(name) {
         let message = format!("the package's name is {name:?}, which is no DNS label");
-        findings.push(scene.finding(&codes::PACKAGE_NAME, "name", message));
+        findings.push(scene.found(&codes::PACKAGE_NAME, "/name", message));
     }
     if package.default_channel.is_empty() {
         let message = format!("package {name} names no default channel");
-        findings.push(scene.finding(&codes::DEFAULT_CHANNEL, "", message));
+        findings.push(scene.found(&codes::DEFAULT_CHANNEL, "/defaultChannel", message));
     }
     if let Some(icon) = &package.icon
         && let Err(why) = check_icon(icon)
     {
+        // What is no base64 keeps upstream from reading the document
+        let code = match bytes(&icon.base64data) {
+            Ok(_) => &codes::ICON,
+            Err(_) => &codes::FIELD_TYPE,
+        };
         let message = format!("the icon of package {name} {why}");
-        findings.push(scene.finding(&codes::ICON, "icon", message));
+        findings.push(scene.found(code, "/icon", message));
     }
 }
 
-/// What its server files a document of somebody's own under.
-pub(in super::super) fn other(other: &blob::Other<'_>, scene: &Scene<'_>, findings: &mut Vec<Finding>) {
+/// What its server files a document of somebody's own under, and what it sends of it.
+pub(in super::super) fn other(
+    other: &blob::Other<'_>,
+    json: &str,
+    scene: &Scene<'_>,
+    findings: &mut Vec<Finding>,
+) {
     for (field, value) in [("schema", &other.schema), ("package", &other.package)] {
         let is_needed = field == "schema" || !value.is_empty();
         if is_needed && !is_key(value) {
             let message = format!("{field} is {:?}", &**value);
-            findings.push(scene.finding(&codes::SCHEMA_NAME, value, message));
+            findings.push(scene.found(&codes::SCHEMA_NAME, &format!("/{field}"), message));
         }
     }
+    messages::other(other, json, scene, findings);
 }
 
 /// What all documents show together.
@@ -83,8 +92,7 @@ fn is_key(text: &str) -> bool {
 
 /// Whether the first bytes of an icon are those of its type.
 pub(in crate::olm) fn check_icon(icon: &Icon<'_>) -> Result<(), String> {
-    let data = STANDARD.decode(icon.base64data.as_bytes());
-    let data = data.map_err(|error| format!("is no base64: {error}"))?;
+    let data = bytes(&icon.base64data).map_err(|error| format!("is no base64: {error}"))?;
     let begins = |with: &[u8]| data.starts_with(with);
     let fits = match &*icon.mediatype {
         "image/png" => begins(b"\x89PNG\r\n\x1a\n"),

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::blob::{self, Entry, Gvk};
 use super::contents::{Contents, Released};
+use super::fold;
 use super::upgrades::{Broken, Targets, Upgrades};
 use super::{Catalog, Keep, Unread, read};
 use crate::olm::findings::Count;
@@ -89,7 +90,7 @@ impl Keep for Keeping {
 }
 
 fn read_gvk(value: &RawValue) -> Option<String> {
-    let Gvk { group, kind, version } = serde_json::from_str(value.get()).ok()?;
+    let Gvk { group, kind, version } = fold::from_str(value.get()).ok()?;
     Some(format!("{}.{}/{}", &*kind, &*group, &*version))
 }
 

@@ -245,7 +245,7 @@ rules! {
         "Without them the pod is the first to go, and a quota may refuse it.",
         "Set `resources.requests`.";
     PRACTICE_CRD_DESCRIPTION = Warning "practice-crd-description":
-        "What the ClusterServiceVersion owns has a description.",
+        "What the ClusterServiceVersion owns and requires has a description.",
         "Consoles show it to whoever chooses what to create.",
         "Set `description`.";
     PRACTICE_CHANNEL = Warning "practice-channel":
@@ -274,6 +274,14 @@ rules! {
         "The bundle depends on no other.",
         "OLM v1 has no resolver, and refuses olm.gvk.required, olm.package.required and olm.constraint.",
         "Take the dependency out, and tell users of it.";
+    V1_CLOSED_VERSION = Warning "v1-closed-version":
+        "No version of a definition waits for the operator to open it.",
+        "OLM v1 would close it again, so the operator leaves it closed.",
+        "Generate a bundle for OLM v1 with `roadstead bundle generate --for olm-v1`.";
+    V1_WEBHOOK = Warning "v1-webhook":
+        "The bundle has no webhooks.",
+        "OLM v1 refuses webhooks unless a gate of its operator-controller says who issues certificates: cert-manager or OpenShift.",
+        "Tell users of the gate: WebhookProviderCertManager or WebhookProviderOpenshiftServiceCA.";
 
     // With scorecard
     SCORE_VALIDATION = Warning "score-validation":
@@ -292,4 +300,26 @@ rules! {
         "What has a status in its example has descriptors of it.",
         "The scorecard's test olm-status-descriptors fails, and consoles do not show the status.",
         "Add `statusDescriptors`.";
+
+    // With multiarch
+    MULTIARCH_UNSUPPORTED = Error "multiarch-unsupported":
+        "Each image that is deployed or related is for every platform that labels of the ClusterServiceVersion promise: operatorframework.io/arch.ARCHITECTURE and operatorframework.io/os.OS, and without any amd64 and linux.",
+        "Catalogs offer the operator on nodes of these platforms, where the image does not start.",
+        "Build the image for the platform, or take out the label. Where the image is not for linux/amd64, label what it is for as supported.";
+    MULTIARCH_LABEL = Warning "multiarch-label":
+        "What the operator's images are for is labelled as supported.",
+        "Without the label, catalogs do not offer the operator there. amd64 and linux need none while they are all that there is.",
+        "Label each as supported, amd64 and linux too: once there is one label, only what labels name counts.";
+    MULTIARCH_UNEVEN = Warning "multiarch-uneven":
+        "Each image is for the platforms for which the operator's images are.",
+        "Where the operator runs, what it needs does not.",
+        "Build the image for the platform, too, or leave it unlabelled.";
+    MULTIARCH_AFFINITY = Warning "multiarch-affinity":
+        "Pods of the Deployments ask for nodes by kubernetes.io/arch and kubernetes.io/os, and for those on which all of their images run.",
+        "On a cluster with nodes of several platforms, they may be put where an image does not start, or not where they could run.",
+        "Name the platforms in nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: one term with an expression In for each of the two labels.";
+    MULTIARCH_UNSEEN = Warning "multiarch-unseen":
+        "What an image is for, its registry tells.",
+        "Otherwise nothing is known of the image, and it is left out of what is judged.",
+        "Push the image, correct its name, or log in to its registry as the message says.";
 }

@@ -5,7 +5,7 @@ use super::rules;
 rules! {
     // Files and documents
     FILE_UNREADABLE = Error "file-unreadable":
-        "A file of the catalog can be read.",
+        "A file of the catalog can be read, and has at most 256 MiB.",
         "opm reads every file below the folder that no .indexignore excludes, and refuses the catalog if one cannot be read or is no UTF-8.",
         "Mend the file, or name it in a .indexignore.";
     DOCUMENT_SYNTAX = Error "document-syntax":
@@ -14,7 +14,7 @@ rules! {
         "Mend the syntax at that line, or name the file in a .indexignore if it is none of the catalog.";
     DUPLICATE_KEY = Error "duplicate-key":
         "No key is there twice in a document, however it is written.",
-        "opm takes keys whatever their case, and refuses a document that has one twice, such as `name` and `Name`.",
+        "opm takes keys whatever their case, and refuses a document that has one twice, such as `name` and `Name`. Within a document, and of two that are written alike, it takes one and forgets the other.",
         "Leave one of them out.";
     SCHEMA_MISSING = Error "schema-missing":
         "A document says its schema.",
@@ -173,11 +173,11 @@ rules! {
     MESSAGE_SIZE = Error "message-size":
         "What the server sends of a bundle stays below 4 MiB, the limit of gRPC's clients.",
         "OLM reads all bundles in one stream, so one that is too large hides the whole catalog. opm does not look.",
-        "Shorten what the properties hold: examples, descriptions, objects.";
+        "Shorten what the properties hold: examples, descriptions, objects; a ClusterServiceVersion among the objects is sent twice.";
     PACKAGE_MESSAGE_SIZE = Warning "package-message-size":
-        "What the server tells a console of a bundle stays below 4 MiB, the limit of gRPC's clients.",
+        "What the server tells a console of a bundle, a package or a document of a schema of your own stays below 4 MiB, the limit of gRPC's clients.",
         "OLM's packageserver leaves out a package whose head is too large, so consoles do not show it. opm does not look.",
-        "Shorten the icon, the description, or the examples.";
+        "Shorten the icon, which is sent twice, the description, the examples, or what is said of deprecations.";
 
     // Deprecations
     DEPRECATION_DUPLICATE = Error "deprecation-duplicate":

@@ -1,5 +1,6 @@
 //! What a registry is shown, from the files in which container tools keep it: `containers-auth.json(5)` and Docker's `config.json`.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,24 @@ pub struct Files {
     pub named: Option<PathBuf>,
     /// Those that are where they always are, if they are there at all.
     pub usual: Vec<PathBuf>,
+}
+
+/// Where podman, buildah, skopeo and docker keep credentials, in the order in which the first three look: of the session, of the user, Docker's. `variable`
+/// gives a variable of the environment, and `user` is the number of who asks.
+pub fn usual(variable: impl Fn(&'static str) -> Option<OsString>, user: u32) -> Vec<PathBuf> {
+    let folder = |name| variable(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let at_home = |below: &str| folder("HOME").map(|home| home.join(below));
+    let run = folder("XDG_RUNTIME_DIR").map(|run| run.join("containers"));
+    // As podman does where nobody has logged in to the machine by a session
+    let run = run.unwrap_or_else(|| PathBuf::from(format!("/run/containers/{user}")));
+    let config = folder("XDG_CONFIG_HOME").or_else(|| at_home(".config"));
+    let docker = folder("DOCKER_CONFIG").or_else(|| at_home(".docker"));
+    let user = config.map(|config| config.join("containers/auth.json"));
+    let docker = docker.map(|docker| docker.join("config.json"));
+    std::iter::once(run.join("auth.json"))
+        .chain(user)
+        .chain(docker)
+        .collect()
 }
 
 impl Files {

@@ -157,3 +157,24 @@ async fn what_a_helper_answers_is_taken_and_never_told(
         }
     }
 }
+
+#[rstest]
+#[case::of_a_session(&[("XDG_RUNTIME_DIR", "/run/user/7"), ("HOME", "/h")], &["/run/user/7/containers/auth.json", "/h/.config/containers/auth.json", "/h/.docker/config.json"])]
+#[case::elsewhere(
+    &[("XDG_RUNTIME_DIR", ""), ("XDG_CONFIG_HOME", "/c"), ("DOCKER_CONFIG", "/d"), ("HOME", "/h")],
+    &["/run/containers/7/auth.json", "/c/containers/auth.json", "/d/config.json"]
+)]
+#[case::nobody_at_home(&[], &["/run/containers/7/auth.json"])]
+fn credentials_are_where_container_tools_keep_them(
+    #[case] variables: &[(&str, &str)],
+    #[case] files: &[&str],
+) {
+    let variable = |name: &str| {
+        let mut variables = variables.iter();
+        variables
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.into())
+    };
+    let expected: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    assert_eq!(usual(variable, 7), expected);
+}

@@ -98,6 +98,7 @@ fn field(text: &str) -> (String, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rstest::rstest;
 
     #[test]
@@ -116,6 +117,24 @@ mod tests {
             found[1].scopes("a", "pull,push"),
             ["repository:a:pull,push", "other"]
         );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_registry_says_does_no_harm(texts in proptest::collection::vec("([a-zA-Z]{1,8}|[ ,=\"\\\\\t]|[!-~]|é){0,40}", 0..12)) {
+            let mut headers = HeaderMap::new();
+            for text in &texts {
+                parse(text);
+                if let Ok(value) = text.parse() {
+                    headers.append(header::WWW_AUTHENTICATE, value);
+                }
+            }
+            let found = all(&headers);
+            prop_assert!(found.len() <= MOST);
+            for challenge in found {
+                prop_assert!(challenge.scopes("a", "pull").len() <= MOST + 1);
+            }
+        }
     }
 
     #[rstest]

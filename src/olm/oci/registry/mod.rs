@@ -17,6 +17,8 @@ mod answer;
 mod challenge;
 mod failure;
 mod payload;
+mod platforms;
+mod proxy;
 mod pull;
 mod push;
 mod retry;
@@ -24,6 +26,7 @@ mod token;
 mod transport;
 
 pub use failure::Failure;
+pub use proxy::Proxies;
 
 use self::address::{Origin, resolve};
 use self::challenge::Challenge;
@@ -80,6 +83,8 @@ pub struct Options {
     pub is_plain: bool,
     /// Authorities to trust besides those of the system, in PEM.
     pub authorities: Option<Vec<u8>>,
+    /// Through which proxies.
+    pub proxies: Proxies,
     /// Its limits.
     pub limits: Limits,
 }

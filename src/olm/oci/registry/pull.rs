@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{Method, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::fs::File;
@@ -58,6 +58,16 @@ impl Registry {
         Ok(Content { root, blobs, place })
     }
 
+    /// What the image, or the index of images, is called by its content now.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub async fn digest(&mut self) -> Result<Digest, Error> {
+        let version = self.name.version.clone();
+        let (root, _) = self.root(&version).await?;
+        Ok(root.digest)
+    }
+
     /// Pulls each of these once.
     async fn parts(
         &mut self,
@@ -90,12 +100,12 @@ impl Registry {
     }
 
     /// What the name leads to, and what the registry says it is.
-    async fn root(&mut self, version: &Version) -> Result<(Descriptor, Bytes), Failure> {
+    pub(super) async fn root(&mut self, version: &Version) -> Result<(Descriptor, Bytes), Failure> {
         let (limits, watch) = (self.limits(), self.watch.clone());
         retrying(limits, &*watch, async || self.document(version).await).await
     }
 
-    async fn child(
+    pub(super) async fn child(
         &mut self,
         descriptor: &Descriptor,
     ) -> Result<(crate::olm::oci::types::Manifest, Bytes), Error> {
@@ -145,11 +155,7 @@ impl Registry {
         };
         let expected: Option<Digest> = asked.or(said);
         let digest = match &expected {
-            Some(expected) => {
-                let mut hasher = expected.hasher();
-                hasher.update(&bytes);
-                hasher.finish()
-            }
+            Some(expected) => expected.same_of(&bytes),
             None => Digest::of(&bytes),
         };
         if expected.is_some_and(|expected| expected != digest) {
@@ -164,6 +170,12 @@ impl Registry {
     }
 
     async fn blob(&mut self, part: &Descriptor, path: &Path) -> Result<(), Failure> {
+        let (asked, response) = self.open(part).await?;
+        self.save(&asked, response.into_body(), part, path).await
+    }
+
+    /// A part's bytes as they begin to come, and what was asked, as messages tell it.
+    pub(super) async fn open(&mut self, part: &Descriptor) -> Result<(String, Response<Incoming>), Failure> {
         let ask = Ask {
             method: Method::GET,
             uri: self.uri(&format!("blobs/{}", part.digest))?,
@@ -175,7 +187,7 @@ impl Registry {
         if response.status() != StatusCode::OK {
             return Err(self.refused(&ask, response).await);
         }
-        self.save(&ask.told(), response.into_body(), part, path).await
+        Ok((ask.told(), response))
     }
 
     /// Writes a body into a file, as far as it is what was meant.

@@ -1,7 +1,5 @@
 //! Tokens, from the service that a registry names.
 
-use std::fmt::Write as _;
-
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
 use serde::Deserialize;
@@ -12,6 +10,7 @@ use super::failure::Failure;
 use super::payload::{Body, body_of};
 use super::transport::Transport;
 use super::{answer, told};
+use crate::olm::encoding;
 use crate::olm::oci::credentials::{Credentials, Secret};
 use crate::olm::oci::name::is_loopback;
 
@@ -142,13 +141,7 @@ fn encoded(fields: &[(&str, &str)]) -> String {
         }
         text.push_str(name);
         text.push('=');
-        for byte in value.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                text.push(char::from(byte));
-            } else {
-                let _ = write!(text, "%{byte:02X}");
-            }
-        }
+        text.push_str(&encoding::escaped(value.as_bytes(), b"-._~", '%'));
     }
     text
 }

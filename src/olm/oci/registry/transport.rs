@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use super::failure::Failure;
 use super::payload::Body;
+use super::proxy::Connector;
 use super::{Limits, Options, told as told_of};
 use crate::olm::oci::Error;
 
@@ -25,7 +26,7 @@ const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("roadstead/", e
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) struct Transport {
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    client: Client<HttpsConnector<Connector>, Body>,
     pub(super) limits: Limits,
 }
 
@@ -45,7 +46,10 @@ impl Transport {
             .with_tls_config(tls)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(tcp);
+            .wrap_connector(Connector {
+                tcp,
+                proxies: options.proxies.clone(),
+            });
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)

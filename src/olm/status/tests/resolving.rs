@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::world::{BEFORE, JUST, condition, csv_in, job, pod_with, step, subscription, waiting};
+use super::world::{BEFORE, JUST, condition, csv_in, job, package, pod_with, step, subscription, waiting};
 use super::{Mark, after, expect, mark, told};
 use crate::olm::status::{Facts, Kind, State};
 
@@ -328,28 +328,79 @@ fn a_job_for_another_namespace_is_not_taken_for_ours() {
     assert_eq!(chain.state, State::Well, "{:#?}", chain.first);
 }
 
+const ORPHANED: &str = "constraints not satisfiable: clusterserviceversion gadgets.v1.0.0 exists and is not referenced by a subscription, subscription gadgets exists";
+
+fn orphaned(facts: &mut Facts, phase: &str) {
+    let reason = "ConstraintsNotSatisfiable";
+    condition(&mut facts.subscription, "ResolutionFailed", reason, ORPHANED);
+    if !phase.is_empty() {
+        let csvs = facts.csvs.as_mut().unwrap();
+        csvs.push(csv_in("gadgets.v1.0.0", "", phase, "", ""));
+    }
+}
+
 /// Seen on a cluster just after an upgrade.
 #[rstest]
-#[case::gone("")]
-#[case::leaving("Replacing")]
-fn a_version_that_leaves_at_the_end_of_an_upgrade_is_not_what_is_wrong(#[case] phase: &str) {
+#[case::leaving("Replacing", State::InProgress)]
+#[case::gone_while_what_the_resolver_said_stays("", State::Well)]
+fn a_version_that_leaves_at_the_end_of_an_upgrade_is_not_what_is_wrong(
+    #[case] phase: &str,
+    #[case] state: State,
+) {
     let mut facts = super::well();
-    if !phase.is_empty() {
-        facts
-            .csvs
-            .as_mut()
-            .unwrap()
-            .push(csv_in("gadgets.v1.0.0", "", phase, "", ""));
-    }
-    let message = "constraints not satisfiable: clusterserviceversion gadgets.v1.0.0 exists and is not referenced by a subscription, subscription gadgets exists";
-    condition(
-        &mut facts.subscription,
-        "ResolutionFailed",
-        "ConstraintsNotSatisfiable",
-        message,
-    );
+    orphaned(&mut facts, phase);
     let chain = super::judge(&facts, super::now());
+    assert_eq!(chain.state, state, "{}", told(&chain));
+    let said = serde_json::to_string(&chain.links).unwrap();
+    let is_told = said.contains("has not looked again since gadgets.v1.0.0 has gone");
+    assert_eq!(is_told, phase.is_empty(), "{said}");
+}
+
+/// Then somebody waits for OLM to look.
+#[rstest]
+#[case::a_newer_version_is_there(|facts: &mut Facts| {
+    let mut package = package();
+    package["status"]["channels"][1]["currentCSV"] = json!("gadgets.v1.2.0");
+    facts.package = Ok(Some(package));
+})]
+#[case::nobody_knows_what_is_there(|facts: &mut Facts| facts.package = Err("no answer".to_owned()))]
+fn a_version_that_was_in_the_way_and_has_gone_is_waited_for_where_there_may_be_something_to_install(
+    #[case] change: fn(&mut Facts),
+) {
+    let mut facts = super::well();
+    orphaned(&mut facts, "");
+    change(&mut facts);
+    let chain = super::judge(&facts, super::now());
+    let link = chain
+        .links
+        .iter()
+        .find(|link| link.kind == Kind::Subscription)
+        .unwrap();
+    let trouble = link.trouble.as_ref().unwrap();
+    assert!(
+        trouble
+            .what
+            .contains("gadgets.v1.0.0 was in the way and has gone"),
+        "{trouble:?}"
+    );
+}
+
+/// OLM does not see that somebody has taken the advice.
+#[test]
+fn who_has_deleted_a_version_that_was_in_the_way_is_told_how_olm_gets_to_know() {
+    let chain = after(|facts| {
+        facts.nothing_installed();
+        facts.csvs = Ok(Vec::new());
+        orphaned(facts, "");
+    });
     assert_eq!(chain.state, State::InProgress, "{}", told(&chain));
+    let told = told(&chain);
+    for words in [
+        "gadgets.v1.0.0 was in the way and has gone",
+        "annotate --overwrite subscriptions.operators.coreos.com gadgets",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
 }
 
 /// Seen on a cluster where somebody subscribed to another package before the plan was approved.

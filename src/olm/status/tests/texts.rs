@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::Facts;
 use super::world::{condition, csv_in, now, pod_with, subscription, terminated, waiting};
 use super::{after, told};
-use crate::olm::status::{Chain, Report, nobody, text};
+use crate::olm::status::{Chain, Report, Trouble, nobody, text};
 
 fn written(chains: Vec<Chain>) -> String {
     let mut out = Vec::new();
@@ -70,15 +70,22 @@ fn an_upgrade_that_is_held_back_and_one_that_is_not_there_are_told_one_after_the
 
 #[test]
 fn a_package_that_nobody_subscribes_to_is_told_with_the_catalogs_that_have_it() {
-    let trouble = nobody("gadgets", None, &["olm/fair".to_owned()]);
+    let trouble = nobody("gadgets", None, &["olm/fair".to_owned()], &[]);
+    assert_snapshot!(without_chain(trouble));
+}
+
+#[test]
+fn a_package_that_olm_v1_installs_is_told_with_the_extension_that_does() {
+    let extensions = ["gadgets-of-ours".to_owned()];
+    let trouble = nobody("gadgets", None, &["olm/fair".to_owned()], &extensions);
+    assert_snapshot!(without_chain(trouble));
+}
+
+fn without_chain(trouble: Trouble) -> String {
     let mut out = Vec::new();
-    text::write(
-        &mut out,
-        &Report::new("gadgets", Vec::new(), Some(trouble)),
-        now(),
-    )
-    .unwrap();
-    assert_snapshot!(String::from_utf8(out).unwrap());
+    let report = Report::new("gadgets", Vec::new(), Some(trouble));
+    text::write(&mut out, &report, now()).unwrap();
+    String::from_utf8(out).unwrap()
 }
 
 #[test]

@@ -29,8 +29,9 @@ fn rendered(version: &str) -> Rendered {
     });
     let annotations = json!({"annotations": {"operators.operatorframework.io.bundle.package.v1": "widgets"}});
     let mut tree = Tree::default();
-    tree.insert("bundle/manifests/csv.yaml", csv.to_string());
-    tree.insert("bundle/metadata/annotations.yaml", annotations.to_string());
+    tree.insert("bundle/manifests/csv.yaml", csv.to_string()).unwrap();
+    tree.insert("bundle/metadata/annotations.yaml", annotations.to_string())
+        .unwrap();
     Rendered::of_tree(&tree, Path::new("bundle"), |_, _| {
         Ok(format!("example.org/widgets:{version}"))
     })

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::pki::authority::OVERLAP;
-use crate::pki::trust::vouches;
+use crate::pki::trust::{is_injection, vouches};
 use crate::pki::x509::{Facts, certificates_in, to_pem};
 use crate::webhook::certificates::WebhookService;
 use crate::webhook::certificates::served::{Served, Trust};
@@ -26,8 +26,8 @@ const MOST_OF_OTHERS: usize = 4;
 pub enum Verdict {
     /// Nothing: it leads to us, and trusts what we serve.
     Right,
-    /// Nothing: it leads to somebody else; to whom.
-    NotOurs(String),
+    /// Nothing, though it is not as it should be.
+    Leave(Left),
     /// To write this.
     Heal {
         /// What is wrong, for people.
@@ -40,6 +40,18 @@ pub enum Verdict {
         /// One that is there and leads to nobody is not that, and where objects are stored in several versions nobody may read them meanwhile.
         can_wait: bool,
     },
+}
+
+/// What is not as it would be if it were up to us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It leads to somebody else; to whom.
+    Stranger(String),
+    /// It leads to us, and OLM v1 keeps versions of it closed; which.
+    KeptClosed(String),
+    /// It leads to us, and trusts an authority that somebody else puts in and that does not vouch for what we serve, which it will once our pods have the
+    /// certificate that belongs to it.
+    Injected,
 }
 
 /// By what a CustomResourceDefinition is converted.
@@ -62,6 +74,36 @@ pub struct Metadata {
     /// What else is said of it.
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
+    /// Who keeps it, among others.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Who owns it.
+    #[serde(default)]
+    pub owner_references: Vec<OwnerReference>,
+}
+
+/// The part of an owner that is needed here.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerReference {
+    /// Its group and version.
+    pub api_version: String,
+}
+
+impl Metadata {
+    /// Whether OLM v1 has installed it. Whenever it looks, and each change makes it look, it puts back every field that its bundle has, and leaves those that it
+    /// has not, as an authority. It owns what it has installed, but for what is to outlive it, which has a label alone.
+    fn is_kept_by_olm_v1(&self) -> bool {
+        let mut owners = self.owner_references.iter();
+        let kept = self.annotations.get("helm.sh/resource-policy");
+        owners.any(|owner| owner.api_version.starts_with("olm.operatorframework.io/"))
+            || kept.is_some() && self.labels.contains_key("olm.operatorframework.io/owner-kind")
+    }
+
+    /// Whether somebody puts an authority into it, and puts it back. Of a new certificate that is there a minute before our pods have it.
+    fn is_injected(&self) -> bool {
+        self.annotations.keys().any(|annotation| is_injection(annotation))
+    }
 }
 
 /// The part of a CustomResourceDefinition that is needed here.
@@ -121,6 +163,16 @@ impl Definition {
             version["served"] = json!(served);
         }
         is_news.then_some(versions)
+    }
+
+    /// The names of those of these versions that are closed as yet.
+    fn unserved_of(&self, opened: &[Value]) -> String {
+        let pairs = self.spec.versions.iter().zip(opened);
+        let changed = pairs.filter(|(present, opened)| present != opened);
+        let names: Vec<&str> = changed
+            .filter_map(|(present, _)| present["name"].as_str())
+            .collect();
+        names.join(", ")
     }
 
     /// The patch that closes what is open while nothing converts: what is written in such a version loses what the stored one says otherwise.
@@ -220,7 +272,7 @@ impl Wanted<'_> {
     ///
     /// A conversion that leads to a Service of another name or namespace, or to a URL, is somebody else's, if it trusts anybody: no request ever
     /// succeeds by a Service without a CA bundle, and so a bundle of OLM's brings one, which knows neither the namespace nor the authority. The
-    /// versions that the definition names are served by the same write, and closed while there is no webhook to convert them.
+    /// versions that the definition names are served by the same write, and closed while there is no webhook to convert them, unless OLM v1 keeps them.
     pub fn conversion(&self, definition: &Definition, converter: &Converter) -> Verdict {
         let present = definition.spec.conversion.clone().unwrap_or_default();
         let webhook = present.webhook.unwrap_or_default();
@@ -230,31 +282,69 @@ impl Wanted<'_> {
             && !client.leads_nowhere()
             && let Some(stranger) = client.stranger(self.service)
         {
-            return Verdict::NotOurs(stranger);
+            return Verdict::Leave(Left::Stranger(stranger));
         }
         let bundle = client.bundle();
+        let is_injected = self.waits_for_injected(definition, &bundle);
         let wrong = if is_webhook {
             self.wrong_address(client.service.as_ref(), &converter.path)
                 .or_else(|| wrong_versions(&webhook.conversion_review_versions))
-                .or_else(|| self.wrong_bundle(&bundle).map(str::to_owned))
+                .or_else(|| {
+                    let wrong = self.wrong_bundle(&bundle).filter(|_| !is_injected);
+                    wrong.map(str::to_owned)
+                })
         } else {
             Some(format!("its conversion strategy is {:?}", present.strategy))
         };
-        let versions = definition.with_served(converter, true);
-        let unserved = versions
-            .as_ref()
-            .map(|_| "not every version is served".to_owned());
-        let Some(wrong) = wrong.or(unserved) else {
-            return Verdict::Right;
+        let opened = definition.with_served(converter, true);
+        let is_kept = definition.metadata.is_kept_by_olm_v1();
+        let (versions, kept_closed) = if is_kept { (None, opened) } else { (opened, None) };
+        let unserved = || {
+            versions
+                .as_ref()
+                .map(|_| "not every version is served".to_owned())
         };
+        let Some(wrong) = wrong.or_else(unserved) else {
+            return match kept_closed {
+                Some(opened) => Verdict::Leave(Left::KeptClosed(definition.unserved_of(&opened))),
+                None if is_injected => Verdict::Leave(Left::Injected),
+                None => Verdict::Right,
+            };
+        };
+        let is_ours_to_close = !is_webhook && !is_kept;
+        Verdict::Heal {
+            wrong,
+            patch: self.healed(definition, &converter.path, &bundle, versions),
+            close: is_ours_to_close.then(|| definition.closed(converter)).flatten(),
+            can_wait: !is_webhook && definition.is_stored_in_one_version(),
+        }
+    }
+
+    /// Whether a definition trusts what somebody else puts in, which does not vouch for what we serve, and will once our pods have the certificate that
+    /// belongs to it.
+    fn waits_for_injected(&self, definition: &Definition, bundle: &[CertificateDer<'_>]) -> bool {
+        matches!(self.served.trust, Trust::Theirs)
+            && definition.metadata.is_injected()
+            && !bundle.is_empty()
+            && self.wrong_bundle(bundle).is_some()
+    }
+
+    /// The patch that leads a conversion to us, with these versions if they are others.
+    fn healed(
+        &self,
+        definition: &Definition,
+        path: &str,
+        bundle: &[CertificateDer<'_>],
+        versions: Option<Vec<Value>>,
+    ) -> Value {
         let client_config = json!({
             "service": {
                 "namespace": self.service.namespace,
                 "name": self.service.name,
                 "port": self.service.port,
-                "path": converter.path,
+                "path": path,
             },
-            "caBundle": self.mended(&bundle),
+            "caBundle": self.mended(bundle),
         });
         let mut patch = json!({
             "metadata": {"resourceVersion": definition.metadata.resource_version},
@@ -266,17 +356,7 @@ impl Wanted<'_> {
         if let Some(versions) = versions {
             patch["spec"]["versions"] = versions.into();
         }
-        let close = if is_webhook {
-            None
-        } else {
-            definition.closed(converter)
-        };
-        Verdict::Heal {
-            wrong,
-            patch,
-            close,
-            can_wait: !is_webhook && definition.is_stored_in_one_version(),
-        }
+        patch
     }
 
     /// What is to be done about the bundles of a webhook configuration. Where the webhooks lead is what the manifests say, and is left alone.
@@ -299,7 +379,8 @@ impl Wanted<'_> {
             }
         }
         if ours == 0 {
-            return Verdict::NotOurs("no webhook of it leads to our Service".to_owned());
+            let stranger = "no webhook of it leads to our Service".to_owned();
+            return Verdict::Leave(Left::Stranger(stranger));
         }
         if wrong.is_empty() {
             return Verdict::Right;

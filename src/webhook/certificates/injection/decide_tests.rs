@@ -94,14 +94,22 @@ impl World {
     }
 }
 
-fn judge(conversion: &Value, served: &Served, now: Timestamp) -> Verdict {
-    let definition = json!({"metadata": {"resourceVersion": "7", "name": "x"}, "spec": {"group": "g", "conversion": conversion}});
+fn decide(definition: &Definition, served: &Served) -> Verdict {
+    decide_at(definition, served, at(0))
+}
+
+fn decide_at(definition: &Definition, served: &Served, now: Timestamp) -> Verdict {
     let wanted = Wanted {
         service: &service(),
         served,
         now,
     };
-    wanted.conversion(&serde_json::from_value(definition).unwrap(), &converter())
+    wanted.conversion(definition, &converter())
+}
+
+fn judge(conversion: &Value, served: &Served, now: Timestamp) -> Verdict {
+    let definition = json!({"metadata": {"resourceVersion": "7", "name": "x"}, "spec": {"group": "g", "conversion": conversion}});
+    decide_at(&serde_json::from_value(definition).unwrap(), served, now)
 }
 
 /// What is wrong, and the healed conversion.
@@ -197,14 +205,7 @@ fn the_versions_that_are_named_and_converted_are_opened_with_the_conversion(
 ) {
     let world = World::new();
     let served = world.alone();
-    let wanted = Wanted {
-        service: &service(),
-        served: &served,
-        now: at(0),
-    };
-    let patch = |conversion: Value, served| match wanted
-        .conversion(&definition(named, &conversion, served), &converter())
-    {
+    let patch = |conversion: Value, open| match decide(&definition(named, &conversion, open), &served) {
         Verdict::Heal { patch, close, .. } => {
             assert_eq!(close, None, "nothing is open that is to be closed");
             Some(patch["spec"].clone())
@@ -219,6 +220,77 @@ fn the_versions_that_are_named_and_converted_are_opened_with_the_conversion(
     assert_eq!(patch(world.right(), [true, false]), None);
 }
 
+/// Each of its writes would be undone, and that one in turn: seen on a cluster, several times in a second.
+#[rstest]
+#[case::what_it_owns(json!({"ownerReferences": [{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "a", "uid": "b"}]}))]
+#[case::what_is_to_outlive_it(json!({"labels": {"olm.operatorframework.io/owner-kind": "ClusterExtension"},
+    "annotations": {"helm.sh/resource-policy": "keep", OPENED: "v2, v3"}}))]
+fn what_olm_v1_keeps_closed_is_left_so_and_all_else_is_healed(#[case] kept: Value) {
+    let world = World::new();
+    let served = world.under_olm();
+    let judged = |conversion: Value, open: [bool; 2]| {
+        let mut object = json!({
+            "metadata": {"resourceVersion": "7", "annotations": {OPENED: "v2, v3"}},
+            "spec": {"conversion": conversion, "versions": versions(true, open)},
+        });
+        json_patch::merge(&mut object["metadata"], &kept);
+        decide(&serde_json::from_value(object).unwrap(), &served)
+    };
+    let closed = Verdict::Leave(Left::KeptClosed("v2".into()));
+    assert_eq!(judged(world.right(), [false, false]), closed);
+    assert_eq!(judged(world.right(), [true, false]), Verdict::Right);
+    let mut untrusted = world.right();
+    untrusted["webhook"]["clientConfig"]["caBundle"] = Value::Null;
+    let verdict = judged(untrusted, [false, false]);
+    let Verdict::Heal { patch, .. } = verdict else {
+        panic!("its bundle is not healed: {verdict:?}");
+    };
+    assert_eq!(patch["spec"]["versions"], Value::Null);
+    let verdict = judged(Value::Null, [true, true]);
+    assert!(
+        matches!(verdict, Verdict::Heal { close: None, .. }),
+        "{verdict:?}"
+    );
+}
+
+/// Whoever deletes a ClusterExtension and keeps what it had installed leaves the label there.
+#[test]
+fn what_olm_v1_has_let_go_of_is_opened() {
+    let world = World::new();
+    let served = world.alone();
+    let mut definition = definition("v2", &world.right(), [false, false]);
+    let label = ("olm.operatorframework.io/owner-kind", "ClusterExtension");
+    definition.metadata.labels.insert(label.0.into(), label.1.into());
+    let verdict = decide(&definition, &served);
+    assert!(matches!(verdict, Verdict::Heal { .. }), "{verdict:?}");
+}
+
+/// It would be put back, and for the minute until all pods have the new certificate both would write in turn.
+#[rstest]
+#[case::by_cert_manager("cert-manager.io/inject-ca-from", true)]
+#[case::by_openshift("service.beta.openshift.io/inject-cabundle", true)]
+#[case::by_nobody("example.org/injected", false)]
+fn an_authority_that_somebody_injects_is_left_unless_there_is_none_or_it_is_ours(
+    #[case] annotation: &str,
+    #[case] left: bool,
+) {
+    let world = World::new();
+    let judged = |served: Served, bundle: Value| {
+        let mut conversion = world.right();
+        conversion["webhook"]["clientConfig"]["caBundle"] = bundle;
+        let mut definition = definition("v2", &conversion, [true, true]);
+        let annotations = &mut definition.metadata.annotations;
+        annotations.insert(annotation.to_owned(), "ns/a".to_owned());
+        decide(&definition, &served)
+    };
+    let is_healed = |verdict| matches!(verdict, Verdict::Heal { .. });
+    let verdict = judged(world.under_olm(), world.bundle(&["other"]));
+    assert_eq!(verdict == Verdict::Leave(Left::Injected), left, "{verdict:?}");
+    assert_eq!(judged(world.under_olm(), world.bundle(&["ours"])), Verdict::Right);
+    assert!(is_healed(judged(world.under_olm(), Value::Null)));
+    assert!(is_healed(judged(world.alone(), world.bundle(&["other"]))));
+}
+
 #[rstest]
 #[case::named("v2", Some([false, true]))]
 #[case::what_this_operator_converts("v1,v2, v3", Some([false, true]))]
@@ -230,12 +302,7 @@ fn an_open_version_is_closed_while_nothing_converts(
     #[values(Value::Null, json!({"strategy": "None"}))] conversion: Value,
 ) {
     let served = World::new().alone();
-    let wanted = Wanted {
-        service: &service(),
-        served: &served,
-        now: at(0),
-    };
-    let verdict = wanted.conversion(&definition(named, &conversion, [true, true]), &converter());
+    let verdict = decide(&definition(named, &conversion, [true, true]), &served);
     let Verdict::Heal { close, patch, .. } = verdict else {
         panic!("nothing is healed: {verdict:?}");
     };
@@ -255,14 +322,9 @@ fn an_open_version_is_closed_while_nothing_converts(
 fn a_webhook_that_cannot_be_reached_closes_nothing_and_cannot_wait() {
     let world = World::new();
     let served = world.alone();
-    let wanted = Wanted {
-        service: &service(),
-        served: &served,
-        now: at(0),
-    };
     let mut conversion = world.right();
     conversion["webhook"]["clientConfig"]["caBundle"] = Value::Null;
-    let verdict = wanted.conversion(&definition("v2", &conversion, [true, true]), &converter());
+    let verdict = decide(&definition("v2", &conversion, [true, true]), &served);
     assert!(
         matches!(
             verdict,
@@ -286,14 +348,9 @@ fn while_objects_are_stored_in_several_versions_a_conversion_that_is_taken_away_
     #[case] waits: bool,
 ) {
     let served = World::new().alone();
-    let wanted = Wanted {
-        service: &service(),
-        served: &served,
-        now: at(0),
-    };
     let mut definition = definition("v2", &json!({"strategy": "None"}), [true, true]);
     definition.status = serde_json::from_value(json!({"storedVersions": stored})).unwrap();
-    let verdict = wanted.conversion(&definition, &converter());
+    let verdict = decide(&definition, &served);
     assert!(
         matches!(verdict, Verdict::Heal { can_wait, .. } if can_wait == waits),
         "{verdict:?}"
@@ -307,16 +364,11 @@ fn while_objects_are_stored_in_several_versions_a_conversion_that_is_taken_away_
 fn what_trusts_nobody_is_nobodys_and_is_healed_and_opened_at_once(#[case] bundle: Value) {
     let world = World::new();
     let served = world.alone();
-    let wanted = Wanted {
-        service: &service(),
-        served: &served,
-        now: at(0),
-    };
     let mut conversion = world.right();
     let client = &mut conversion["webhook"]["clientConfig"];
     client["service"]["namespace"] = json!("other");
     client["caBundle"] = bundle;
-    let verdict = wanted.conversion(&definition("v2", &conversion, [false, false]), &converter());
+    let verdict = decide(&definition("v2", &conversion, [false, false]), &served);
     let Verdict::Heal {
         wrong,
         patch,
@@ -344,7 +396,7 @@ fn somebody_elses_conversion_is_left_alone(#[case] client_config: Value, #[case]
         "webhook": {"clientConfig": client_config, "conversionReviewVersions": ["v1"]},
     });
     let verdict = judge(&conversion, &World::new().alone(), at(0));
-    assert_eq!(verdict, Verdict::NotOurs(whose.to_owned()));
+    assert_eq!(verdict, Verdict::Leave(Left::Stranger(whose.to_owned())));
 }
 
 /// In days since our authority and certificate were made, at once.
@@ -467,6 +519,6 @@ fn of_a_configuration_the_bundles_of_our_webhooks_are_put_right_and_all_else_sta
     let not_ours = judge_configuration(&[webhook("three", &others)], &world.alone());
     assert_eq!(
         not_ours,
-        Verdict::NotOurs("no webhook of it leads to our Service".to_owned())
+        Verdict::Leave(Left::Stranger("no webhook of it leads to our Service".to_owned()))
     );
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::decide::Verdict;
+use super::decide::{Left, Verdict};
 
 /// What to do with an object now.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// Nothing: it is right.
     Rest,
-    /// Nothing: it leads to this somebody else.
-    Leave(String),
+    /// Nothing, though it is not as it should be.
+    Leave(Left),
     /// To look again at this time: it is wrong, but not for long enough.
     Wait(Instant),
     /// To close what must not be open meanwhile, and then to look again at this time.
@@ -34,7 +34,7 @@ pub(super) fn step(
 ) -> (Option<Instant>, Step) {
     let (wrong, patch, close, can_wait) = match verdict {
         Verdict::Right => return (None, Step::Rest),
-        Verdict::NotOurs(stranger) => return (None, Step::Leave(stranger)),
+        Verdict::Leave(left) => return (None, Step::Leave(left)),
         Verdict::Heal {
             wrong,
             patch,
@@ -81,7 +81,7 @@ mod tests {
     /// In seconds: since when it was known to be wrong, the time of the look, and since when it is known to be afterwards.
     #[rstest]
     #[case::right(Some(0), 9, Verdict::Right, None, "rest")]
-    #[case::somebody_elses(Some(0), 9, Verdict::NotOurs("b".into()), None, "leave to b")]
+    #[case::somebody_elses(Some(0), 9, Verdict::Leave(Left::Stranger("b".into())), None, "leave Stranger(\"b\")")]
     #[case::wrong_by_now(None, 9, heal(false), Some(9), "wait until 14")]
     #[case::not_for_long_enough(Some(5), 9, heal(false), Some(5), "wait until 10")]
     #[case::for_long_enough(Some(4), 9, heal(false), Some(4), "heal")]
@@ -101,7 +101,7 @@ mod tests {
         let (since, step) = step(since.map(at), verdict, at(now), PATIENCE);
         let told = match step {
             Step::Rest => "rest".to_owned(),
-            Step::Leave(stranger) => format!("leave to {stranger}"),
+            Step::Leave(left) => format!("leave {left:?}"),
             Step::Wait(until) => format!("wait until {}", (until - begin).as_secs()),
             Step::Close(patch, until) => {
                 assert_eq!(patch, "close");

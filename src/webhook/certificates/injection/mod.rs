@@ -11,7 +11,8 @@
 //! Each object is watched by its name, and looked at every half minute besides. What is wrong is decided purely, on what was read, and the
 //! patch carries the `resourceVersion` of that; what is due by now is a pure step as well. A conflict ends the round, and the next look decides
 //! anew. What leads to somebody else is said once and left alone, and so is a bundle of OLM's that
-//! vouches for what is served: nobody is fought with.
+//! vouches for what is served, what OLM v1 keeps as its bundle has it, and in a definition an authority that
+//! cert-manager puts in: nobody is fought with.
 
 mod decide;
 mod due;
@@ -25,7 +26,9 @@ use futures::{FutureExt, StreamExt};
 use kube::Client;
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use self::decide::{Configuration, Converter, Definition, DefinitionSpec, Metadata, Verdict, Wanted};
+pub use self::decide::{
+    Configuration, Converter, Definition, DefinitionSpec, Left, Metadata, OwnerReference, Verdict, Wanted,
+};
 use self::target::{Kind, Outcome, Target};
 use super::WebhookService;
 use super::served::{Certificates, Served};
@@ -39,7 +42,8 @@ const RETRY: Backoff = Backoff {
     base: Duration::from_secs(1),
     max: Duration::from_secs(60),
 };
-/// Events of this time are answered by one look, so that an object that somebody writes all the time does not keep us busy.
+/// So long after a look, events are answered by one more, so that an object that somebody writes all the time does not keep us busy. The first after a while is
+/// answered at once: OLM installs an operator a second time if it finds no authority in any definition, which it has just written without one.
 const GATHER: Duration = Duration::from_millis(300);
 
 /// What is to lead to the webhook, by name.
@@ -122,12 +126,13 @@ impl Injector {
         let mut served = certificates.subscribe();
         let mut changes = self.changes();
         let mut failures = 0;
-        let mut wake = Instant::now() + GATHER;
+        let mut looked = Instant::now();
+        let mut wake = looked + GATHER;
         loop {
             tokio::select! {
                 () = sleep_until(wake) => {}
                 _ = served.changed() => sleep(GATHER).await,
-                Some(()) = changes.next() => sleep(GATHER).await,
+                Some(()) = changes.next() => sleep_until(looked + GATHER).await,
             }
             // Before the look, which then answers all that is known by now.
             while changes.next().now_or_never().flatten().is_some() {}
@@ -139,6 +144,7 @@ impl Injector {
                     next: None,
                 },
             };
+            looked = Instant::now();
             failures = if look.all_well { 0 } else { failures + 1 };
             let wait = if look.all_well {
                 INTERVAL

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::RETRY;
-use super::decide::{Configuration, Converter, Definition, Verdict, Wanted};
+use super::decide::{Configuration, Converter, Definition, Left, Verdict, Wanted};
 use super::due::{Step, step};
 use crate::telemetry::told::Told;
 use crate::webhook::certificates::{RequestFailed, within_deadline};
@@ -61,7 +61,7 @@ pub(super) enum Outcome {
 /// How an object is now.
 enum State {
     Right,
-    NotOurs(String),
+    Left(Left),
     /// Nothing else is to be done before this time.
     NotYet(Instant),
 }
@@ -93,7 +93,7 @@ impl Target {
         let settled = self.settle(client, wanted, patience).await;
         let outcome = match &settled {
             Ok(State::NotYet(until)) => Outcome::Again(*until),
-            Ok(State::Right | State::NotOurs(_)) => Outcome::Settled,
+            Ok(State::Right | State::Left(_)) => Outcome::Settled,
             Err(_) => Outcome::Failed,
         };
         self.tell(settled);
@@ -118,9 +118,9 @@ impl Target {
                 self.conflicts = 0;
                 Ok(State::Right)
             }
-            Step::Leave(stranger) => {
+            Step::Leave(left) => {
                 self.conflicts = 0;
-                Ok(State::NotOurs(stranger))
+                Ok(State::Left(left))
             }
             Step::Wait(until) => Ok(State::NotYet(until)),
             Step::Close(patch, heal_at) => match self.put(client, object, &patch).await {
@@ -167,16 +167,35 @@ impl Target {
             Ok(State::NotYet(_)) => {}
             Ok(State::Right) => {
                 if self.told.clear() {
-                    info!(kind, name, "leads to the webhook again");
+                    info!(kind, name, "is as it should be again");
                 }
             }
-            Ok(State::NotOurs(stranger)) => {
+            Ok(State::Left(Left::Stranger(stranger))) => {
                 if self.told.note(&stranger) {
                     warn!(
                         kind,
                         name,
                         leads_to = stranger,
                         "does not lead to our webhook; left alone"
+                    );
+                }
+            }
+            Ok(State::Left(Left::Injected)) => {
+                if self.told.note("injected") {
+                    warn!(
+                        kind,
+                        name,
+                        "its CA bundle, which somebody injects, does not vouch for what is served; left alone"
+                    );
+                }
+            }
+            Ok(State::Left(Left::KeptClosed(versions))) => {
+                if self.told.note(&versions) {
+                    warn!(
+                        kind,
+                        name,
+                        versions,
+                        "OLM v1 keeps versions closed, as its bundle has them; a bundle that is generated for OLM v1 has them open"
                     );
                 }
             }

@@ -205,10 +205,7 @@ async fn trouble_is_told_once_and_not_hammered_on() {
 #[tokio::test(start_paused = true)]
 async fn whom_it_leads_to_is_told_once_if_not_to_us() {
     let logged = Captured::begin();
-    let client_config = json!({"service": {"namespace": "ns", "name": "b"}, "caBundle": "bm9uZQ=="});
-    let conversion = json!({"strategy": "Webhook", "webhook": {"clientConfig": client_config}});
-    let definition = json!({"metadata": {"resourceVersion": "1"}, "spec": {"conversion": conversion}});
-    let asked = an_hour(200, definition).await;
+    let asked = an_hour(200, of_somebody_else()).await;
     let told = logged.lines_with("the Service ns/b");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!((60..700).contains(&asked), "{asked} requests in an hour");
@@ -222,4 +219,58 @@ async fn an_object_that_others_write_each_time_is_given_up_for_now() {
     let told = logged.lines_with("others wrote it each time");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!((60..2000).contains(&asked), "{asked} requests in an hour");
+}
+
+/// A definition that leads to somebody else, of which there is nothing to do.
+fn of_somebody_else() -> Value {
+    let client_config = json!({"service": {"namespace": "ns", "name": "b"}, "caBundle": "bm9uZQ=="});
+    let conversion = json!({"strategy": "Webhook", "webhook": {"clientConfig": client_config}});
+    json!({"metadata": {"resourceVersion": "1"}, "spec": {"conversion": conversion}})
+}
+
+/// OLM looks at the definition soon after it has written it.
+#[tokio::test(start_paused = true)]
+async fn the_first_change_after_a_while_is_answered_at_once_and_the_next_are_gathered() {
+    let begin = Instant::now();
+    let (looks, changed) = (
+        Arc::<Mutex<Vec<Duration>>>::default(),
+        Arc::<Mutex<Vec<Duration>>>::default(),
+    );
+    let (noted, told) = (Arc::clone(&looks), Arc::clone(&changed));
+    let service = tower::service_fn(move |request: HttpRequest<Body>| {
+        let (noted, told) = (Arc::clone(&noted), Arc::clone(&told));
+        async move {
+            if request.uri().path().ends_with("/things.test") {
+                noted.lock().unwrap().push(begin.elapsed());
+                return Ok::<_, Infallible>(response(200, &of_somebody_else()));
+            }
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch"));
+            if !is_watch {
+                let items = json!({"metadata": {"resourceVersion": "1"}, "items": []});
+                return Ok(response(200, &items));
+            }
+            let is_first = told.lock().unwrap().is_empty();
+            if !is_first {
+                std::future::pending::<()>().await;
+            }
+            sleep(Duration::from_secs(2)).await;
+            told.lock().unwrap().push(begin.elapsed());
+            let change = |version: &str| {
+                let metadata = json!({"name": "things.test", "resourceVersion": version});
+                let object = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
+                format!("{}\n", json!({"type": "MODIFIED", "object": object}))
+            };
+            let changes = ["2", "3", "4"].map(change).concat();
+            Ok(Response::new(Full::new(Bytes::from(changes))))
+        }
+    });
+    follow(injector(service, PATIENCE), Duration::from_secs(5)).await;
+    let (looks, changed) = (looks.lock().unwrap(), changed.lock().unwrap()[0]);
+    let of_changes: Vec<Duration> = looks.iter().copied().filter(|when| *when >= changed).collect();
+    assert!(
+        of_changes[0] < changed + Duration::from_millis(10),
+        "{changed:?}: {looks:?}"
+    );
+    assert!(of_changes.len() <= 3, "{looks:?}");
+    assert!(looks.windows(2).all(|two| two[1] - two[0] >= GATHER), "{looks:?}");
 }

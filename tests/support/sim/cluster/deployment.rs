@@ -1,6 +1,8 @@
 //! The Deployment controller: which ReplicaSets there are, and how many pods each is to have. As in `pkg/controller/deployment` of Kubernetes,
 //! but for Deployments that are paused, or have another strategy than a rolling update.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -106,7 +108,7 @@ fn share(amount: &Value, wanted: i64, up: bool) -> i64 {
 /// A ReplicaSet.
 pub struct Set {
     id: Id,
-    object: Value,
+    object: Arc<Value>,
 }
 
 impl Set {

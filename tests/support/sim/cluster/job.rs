@@ -1,5 +1,6 @@
 //! The Job controller: one pod, once, within the deadline.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -73,11 +74,11 @@ fn one(store: &mut Store, id: &Id, job: &Value) {
         "Jobs that try again are not simulated: {id:?}"
     );
     let pods = || controlled(store, "Pod", text(job, "/metadata/uid"));
-    let mut present: Vec<Value> = pods().into_iter().map(|(_, pod)| pod).collect();
+    let mut present: Vec<Arc<Value>> = pods().into_iter().map(|(_, pod)| pod).collect();
     let mut conditions = conditions(job).to_vec();
     match decided(job) {
         Some(decided) => {
-            let is_held = |pod: &Value| holds(pod, TRACKING) || (is_deleting(pod) && !has_ended(pod));
+            let is_held = |pod: &Arc<Value>| holds(pod, TRACKING) || (is_deleting(pod) && !has_ended(pod));
             if !present.iter().any(is_held) {
                 let type_ = if decided["type"] == "SuccessCriteriaMet" {
                     "Complete"
@@ -91,7 +92,7 @@ fn one(store: &mut Store, id: &Id, job: &Value) {
         None => {
             if present.is_empty() {
                 create_pod(store, id, job, &[TRACKING]);
-            } else if present.iter().any(has_failed) {
+            } else if present.iter().any(|pod| has_failed(pod)) {
                 let why = "Job has reached the specified backoff limit";
                 conditions.push(condition(store, "FailureTarget", "BackoffLimitExceeded", why));
             } else if deadline(job).is_some_and(|end| end <= store.clock.now()) {
@@ -126,8 +127,8 @@ fn condition(store: &Store, type_: &str, reason: &str, message: &str) -> Value {
     })
 }
 
-fn tell(store: &mut Store, id: &Id, job: &Value, pods: &[Value], conditions: &[Value]) {
-    let number = |is: &dyn Fn(&Value) -> bool| i64::from(pods.iter().any(is));
+fn tell(store: &mut Store, id: &Id, job: &Value, pods: &[Arc<Value>], conditions: &[Value]) {
+    let number = |is: &dyn Fn(&Value) -> bool| i64::from(pods.iter().any(|pod| is(pod)));
     let is = |type_: &str| conditions.iter().any(|condition| condition["type"] == type_);
     let mut status = counts([
         ("active", number(&|pod| !is_deleting(pod) && !has_ended(pod))),

@@ -174,7 +174,7 @@ fn is_deleting(object: &Value) -> bool {
 }
 
 /// The objects of a kind that the object with this uid controls.
-fn controlled(store: &Store, kind: &str, uid: &str) -> Vec<(Id, Value)> {
+fn controlled(store: &Store, kind: &str, uid: &str) -> Vec<(Id, Arc<Value>)> {
     let all = store.of_kind(named(kind), None);
     let owned = all.filter(|(_, object)| {
         let owners = object["metadata"]["ownerReferences"]
@@ -188,7 +188,7 @@ fn controlled(store: &Store, kind: &str, uid: &str) -> Vec<(Id, Value)> {
     owned.map(|(id, object)| (id.clone(), object.clone())).collect()
 }
 
-fn every(store: &Store, kind: &str) -> Vec<(Id, Value)> {
+fn every(store: &Store, kind: &str) -> Vec<(Id, Arc<Value>)> {
     let all = store.of_kind(named(kind), None);
     all.map(|(id, object)| (id.clone(), object.clone())).collect()
 }
@@ -213,9 +213,10 @@ fn create_pod(store: &mut Store, owner: &Id, object: &Value, finalizers: &[&str]
 }
 
 fn set_status(store: &mut Store, id: &Id, status: &Value) {
-    let Some(mut object) = store.get(id).cloned() else {
+    let Some(object) = store.get(id).cloned() else {
         return;
     };
+    let mut object = Value::clone(&object);
     object["status"] = status.clone();
     let written = write::update(store, id, &object, true, &writer(true));
     written.unwrap_or_else(|refusal| panic!("the status of {id:?}: {}", refusal.message));

@@ -1,5 +1,7 @@
 //! The ReplicaSet controller: as many pods of one template as there are to be.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -17,7 +19,7 @@ pub fn step(store: &mut Store) {
 }
 
 /// Its pods, as far as they count.
-fn pods(store: &Store, set: &Value) -> Vec<(Id, Value)> {
+fn pods(store: &Store, set: &Value) -> Vec<(Id, Arc<Value>)> {
     let mut pods = controlled(store, "Pod", text(set, "/metadata/uid"));
     pods.retain(|(_, pod)| !is_deleting(pod) && !has_ended(pod));
     pods

@@ -24,12 +24,13 @@ pub fn is_complete(status: &Value, deployment: &Value, size: &Size) -> bool {
 
 /// Notes which revision is the present one, and says so if it has just been made.
 pub fn note(store: &mut Store, id: &Id, revision: &str, is_new: bool) {
-    let Some(mut deployment) = store.get(id).cloned() else {
+    let Some(deployment) = store.get(id).cloned() else {
         return;
     };
     if deployment["metadata"]["annotations"][REVISION] == revision {
         return;
     }
+    let mut deployment = Value::clone(&deployment);
     deployment["metadata"]["annotations"][REVISION] = json!(revision);
     if is_new {
         let status = &mut deployment["status"];

@@ -283,7 +283,8 @@ impl World {
 
     pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
         let id = Id::new(named(kind), NAMESPACE, name);
-        self.sim.with(|store| store.get(&id).cloned())
+        self.sim
+            .with(|store| store.get(&id).map(|object| Value::clone(object)))
     }
 
     pub fn list(&self, kind: &str) -> Vec<Value> {
@@ -291,7 +292,7 @@ impl World {
         self.sim.with(|store| {
             store
                 .of_kind(kind, Some(NAMESPACE))
-                .map(|(_, object)| object.clone())
+                .map(|(_, object)| Value::clone(object))
                 .collect()
         })
     }

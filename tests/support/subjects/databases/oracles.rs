@@ -1,6 +1,7 @@
 //! What must be true of databases whenever anything is written, whoever writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use roadstead::api::database::agent::RECORD;
 use serde_json::Value;
@@ -61,7 +62,7 @@ fn pod(store: &Store, change: &Change, board: &Board) {
     else {
         return;
     };
-    if !change.new.as_ref().is_none_or(is_going) {
+    if !change.new.as_ref().is_none_or(|new| is_going(new)) {
         return;
     }
     let database = &old["metadata"]["labels"][INSTANCE];
@@ -172,14 +173,14 @@ fn claim(store: &Store, change: &Change, goers: &BTreeSet<String>) {
     if let (Some(old), None) = (&change.old, &change.new) {
         let name = old["metadata"]["labels"][INSTANCE].as_str().unwrap_or_default();
         let database = store.get(&Id::new(named("Database"), &change.id.namespace, name));
-        let goes = goers.contains(name) && database.is_none_or(is_going);
+        let goes = goers.contains(name) && database.is_none_or(|database| is_going(database));
         assert!(goes, "the claim {} is deleted", change.id.name);
     }
 }
 
 /// Who leads is for instances to say.
 fn lease(change: &Change) {
-    let part = |object: &Option<Value>| {
+    let part = |object: &Option<Arc<Value>>| {
         let object = object.as_ref()?;
         Some((
             object["spec"].clone(),

@@ -224,6 +224,26 @@ fn an_older_volume_leads_where_a_replica_has_no_more_than_its_last_checkpoint() 
     assert!(claims(&first.next(&mut bereft)));
 }
 
+/// Whoever led on its timeline was given up together with the Lease, and may come back.
+#[test]
+fn a_replica_that_leads_after_a_deleted_lease_says_what_it_may_lack_and_a_primary_lacks_nothing() {
+    let mut first = First::of_retained(&["a-0", "a-1"]);
+    first.replicates(7);
+    let behind = Report {
+        received: Some(Lsn(0)),
+        end: Some(Lsn(0)),
+        ..of_replica()
+    };
+    first.hears("a-1", behind);
+    let claimed = |first: &First| match first.step() {
+        Command::Write(Write::Claim, record) => (record.missing, record.missing_on, record.missing_since),
+        command => panic!("{command:?}"),
+    };
+    assert_eq!(claimed(&first), (Some((Lsn(7), Lsn(7))), 1, 2));
+    (first.data, first.server) = (primary_data(), Server::Stopped);
+    assert_eq!(claimed(&first), (None, 0, 0));
+}
+
 /// Nobody knows by which rule what it has of before was acknowledged. What nothing comes of keeps nobody from leading.
 #[test]
 fn what_is_of_before_a_deleted_lease_the_others_have_to_get_before_they_lead() {

@@ -249,7 +249,8 @@ fn what_may_be_lost_is_in_the_lease(
         panic!("it does not take the Lease")
     };
     assert_eq!(record.missing, missing);
-    assert_eq!(record.missing_since, missing.map_or(0, |_| record.timeline));
+    let timelines = missing.map_or((0, 0), |_| (replica.record.timeline, record.timeline));
+    assert_eq!((record.missing_on, record.missing_since), timelines);
 }
 
 /// Its data may go on where that of the new primary does not, and it would undo what was acknowledged since.

@@ -232,6 +232,7 @@ impl Group {
             handover: None,
             missing: None,
             missing_since: 0,
+            missing_on: 0,
             stopped: None,
             ..lease.record.clone()
         };
@@ -346,6 +347,7 @@ impl Group {
             handover: None,
             missing: None,
             missing_since: 0,
+            missing_on: 0,
             stopped: None::<Timestamp>,
         }
     }

@@ -24,7 +24,7 @@ pub struct Lease {
 impl Lease {
     pub fn read(store: &Store, (namespace, database): &Key) -> Option<Self> {
         let id = Id::new(named("Lease"), namespace, database);
-        let object = store.get(&id)?.clone();
+        let object = Value::clone(store.get(&id)?);
         let record = object["metadata"]["annotations"][RECORD].as_str();
         let record = record.and_then(|text| serde_json::from_str(text).ok());
         Some(Self {

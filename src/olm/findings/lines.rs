@@ -4,7 +4,7 @@ use crate::olm::yaml;
 
 /// The lines of a document's fields, by the JSON pointers that lead to them.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(in crate::olm) struct Lines {
     /// Of the document.
     first: usize,
     fields: yaml::Lines,
@@ -12,7 +12,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Reads a document whose first line is counted as `first`.
-    pub(super) fn of(document: &str, first: usize) -> Self {
+    pub(in crate::olm) fn of(document: &str, first: usize) -> Self {
         // JSON may be indented with tabs, which is no YAML
         let is_json = document.trim_start().starts_with('{');
         let fields = if is_json {
@@ -24,12 +24,12 @@ impl Lines {
     }
 
     /// The pointers of what is there more than once, and whether there are more than those.
-    pub(super) fn twice(&self) -> (&[String], bool) {
+    pub(in crate::olm) fn twice(&self) -> (&[String], bool) {
         self.fields.twice()
     }
 
     /// The line of what a pointer leads to; of the last part of the way that is found where it does not lead on.
-    pub(super) fn line(&self, pointer: &str) -> usize {
+    pub(in crate::olm) fn line(&self, pointer: &str) -> usize {
         let mut way = pointer;
         loop {
             match (self.fields.get(way), way.rfind('/')) {
