@@ -79,6 +79,33 @@ fn a_bundle_is_pushed_to_the_same_digest_each_time_and_comes_back_as_it_was() {
 }
 
 #[test]
+fn a_bundle_is_judged_by_its_image_as_by_its_folder() {
+    let place = Place::new();
+    let mut files = plain();
+    // A warning
+    files.csv["spec"].as_object_mut().unwrap().remove("icon");
+    files.write(&place.path("bundle"));
+    let (image, bundle, layout) = (place.image(), place.text("bundle"), place.text("a.tar"));
+    done(&["bundle", "build", &bundle, "--tag", &image, "--output", &layout]);
+    done(&["bundle", "push", &layout, &image]);
+    let judged = |named: &str| -> Value {
+        let told = done(&["bundle", "validate", named, "--with", "all", "--output", "json"]);
+        let told: Value = serde_json::from_str(&told.replace(&format!("{bundle}/"), "")).unwrap();
+        told["findings"].clone()
+    };
+    let found = judged(&bundle);
+    assert_eq!(found[0]["code"], "hub-icon-missing", "{found}");
+    assert_eq!(judged(&image), found);
+    assert_eq!(judged(&layout), found);
+
+    let wrong = refused(&["bundle", "validate", "bundle:v1"]);
+    assert!(
+        wrong.contains("names no registry") && wrong.contains("nor is there a folder"),
+        "{wrong}"
+    );
+}
+
+#[test]
 fn an_image_for_several_platforms_shares_its_layer_and_is_pushed_as_a_whole() {
     let place = place();
     let (image, bundle) = (place.image(), place.text("bundle"));

@@ -93,6 +93,32 @@ fn a_catalog_is_pushed_to_the_same_digest_each_time_with_what_olm_asks_of_it() {
 }
 
 #[test]
+fn a_catalog_is_judged_and_shown_by_its_image_as_by_its_folder() {
+    let place = Place::new();
+    let (image, layout, binary) = (place.image(), place.text("layout"), program(&place, 62));
+    let folder = catalog();
+    done(&[
+        "catalog", "build", &folder, "--binary", &binary, "--tag", &image, "--output", &layout,
+    ]);
+    done(&["catalog", "push", &layout, &image]);
+    for command in ["list", "graph"] {
+        let shown = |named: &str| done(&["catalog", command, named, "--output", "json"]);
+        let of_folder = shown(&folder);
+        assert_eq!(shown(&image), of_folder, "{command}");
+        assert_eq!(shown(&layout), of_folder, "{command}");
+    }
+    let judged = |named: &str| done(&["catalog", "validate", named]).replace(named, "it");
+    assert_eq!(judged(&image), judged(&folder));
+    assert_eq!(
+        done(&["catalog", "diff", &image, &folder, "--output", "json"]),
+        "[]"
+    );
+
+    let wrong = refused(&["bundle", "validate", &image]);
+    assert!(wrong.contains("it is no bundle"), "{wrong}");
+}
+
+#[test]
 fn each_program_tells_its_platform_and_the_catalog_is_there_once() {
     let place = Place::new();
     let (image, layout) = (place.image(), place.text("layout"));

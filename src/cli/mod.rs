@@ -12,6 +12,7 @@ pub mod explain;
 mod files;
 mod findings;
 pub mod generate;
+mod held;
 mod icon;
 pub mod instance;
 pub mod log_level;

@@ -1,27 +1,30 @@
 //! `roadstead bundle validate`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::images::Access;
 use super::platforms;
+use crate::cli::held::{Held, Reading};
 use crate::cli::{Failure, Outcome, findings};
 use crate::olm::findings::Finding;
 use crate::olm::registry_v1::{Bundle, Suite, validate, validate_platforms};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The bundle's folder, which holds manifests/ and metadata/.
-    #[arg(value_name = "DIR", default_value = "bundle")]
-    folder: PathBuf,
+    /// The bundle's folder, which holds manifests/ and metadata/, or its image: HOST/PATH:TAG, HOST/PATH@DIGEST, or a layout.
+    #[arg(value_name = "DIR|IMAGE", default_value = "bundle")]
+    bundle: PathBuf,
     /// Rules that not every bundle is meant to keep. Repeat it, or separate them by commas.
     #[arg(long, value_enum, value_delimiter = ',')]
     with: Vec<With>,
     #[command(flatten)]
     report: findings::Report,
-    #[command(flatten, next_help_heading = "With multiarch")]
-    access: Access,
+    #[command(
+        flatten,
+        next_help_heading = "Images, that of the bundle and with multiarch its own"
+    )]
+    reading: Reading,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,17 +58,18 @@ impl With {
 
 pub(super) fn main(args: &Args) -> Outcome {
     let suites: Vec<Suite> = args.with.iter().flat_map(|with| with.suites()).copied().collect();
-    let mut found = validate(&args.folder, &suites)?;
+    let held = Held::bundle(&args.bundle, &args.reading)?;
+    let mut found = validate(held.folder(), &suites)?;
     if args.with.contains(&With::Multiarch) {
-        found.extend(multiarch(args)?);
+        found.extend(multiarch(held.folder(), &args.reading)?);
         found.sort();
     }
-    findings::report(&args.folder, &found, &args.report)
+    findings::report(held.subject(), &held.told(found), &args.report)
 }
 
-fn multiarch(args: &Args) -> Result<Vec<Finding>, Failure> {
+fn multiarch(folder: &Path, reading: &Reading) -> Result<Vec<Finding>, Failure> {
     // What is wrong with its files is found already
-    let (bundle, _) = Bundle::read(&args.folder)?;
-    let platforms = platforms::of(&bundle.images(), &args.access)?;
+    let (bundle, _) = Bundle::read(folder)?;
+    let platforms = platforms::of(&bundle.images(), &reading.access)?;
     Ok(validate_platforms(&bundle, &platforms))
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::super::{Outcome, files};
-use super::sources::{Reader, Reading, Source};
+use super::sources::{Reader, Source};
+use crate::cli::held::Reading;
 use crate::olm::catalog::migrate;
 use crate::olm::oci::Scratch;
 

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::sources::{Reader, Reading, Source};
+use super::sources::{Reader, Source};
+use crate::cli::held::Reading;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::catalog::template::Template;
 use crate::olm::oci::Scratch;

@@ -6,29 +6,32 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use crate::cli::{Outcome, print};
+use crate::cli::held::{Held, Reading};
+use crate::cli::{Failure, Outcome, print};
 use crate::olm::fbc::view::graph::{Format, Graph, Way};
 use crate::olm::fbc::view::{Package, View, diff, graph, list};
 use crate::olm::findings;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// The catalog's folder.
-    #[arg(value_name = "DIR", default_value = "catalog")]
-    folder: PathBuf,
+    /// The catalog's folder, or its image: HOST/PATH:TAG, HOST/PATH@DIGEST, or a layout.
+    #[arg(value_name = "DIR|IMAGE", default_value = "catalog")]
+    catalog: PathBuf,
     /// Only this package: its channels, and its bundles.
     #[arg(long, short)]
     package: Option<String>,
     /// How it is written. As JSON, all of it is told.
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten, next_help_heading = "Images")]
+    reading: Reading,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Shown {
-    /// The catalog's folder.
-    #[arg(value_name = "DIR", default_value = "catalog")]
-    folder: PathBuf,
+    /// The catalog's folder, or its image: HOST/PATH:TAG, HOST/PATH@DIGEST, or a layout.
+    #[arg(value_name = "DIR|IMAGE", default_value = "catalog")]
+    catalog: PathBuf,
     /// Only this package.
     #[arg(long, short)]
     package: Option<String>,
@@ -42,14 +45,16 @@ pub(super) struct Shown {
     /// How it is written.
     #[arg(long, short, value_enum, default_value_t = Picture::Text)]
     output: Picture,
+    #[command(flatten, next_help_heading = "Images")]
+    reading: Reading,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Compared {
-    /// The folder of the catalog of before.
+    /// The catalog of before: its folder or its image.
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The folder of the catalog that is to take its place.
+    /// The catalog that is to take its place: its folder or its image.
     #[arg(value_name = "NEW")]
     new: PathBuf,
     /// How it is written.
@@ -58,6 +63,8 @@ pub(super) struct Compared {
     /// Fail if something is taken away from somebody who subscribed.
     #[arg(long)]
     strict: bool,
+    #[command(flatten, next_help_heading = "Images")]
+    reading: Reading,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -92,10 +99,10 @@ impl From<Picture> for Format {
 }
 
 pub(super) fn list(args: &List) -> Outcome {
-    let view = read(&args.folder)?;
+    let view = read(&args.catalog, &args.reading)?;
     let mut packages = view.list();
     if let Some(name) = &args.package {
-        package(&view, &args.folder, name)?;
+        package(&view, &args.catalog, name)?;
         packages.retain(|package| package.name == name);
     }
     print(|out| match (args.output, &packages[..]) {
@@ -106,9 +113,9 @@ pub(super) fn list(args: &List) -> Outcome {
 }
 
 pub(super) fn graph(args: &Shown) -> Outcome {
-    let view = read(&args.folder)?;
+    let view = read(&args.catalog, &args.reading)?;
     let packages: Vec<(&str, &Package)> = match &args.package {
-        Some(name) => vec![(name, package(&view, &args.folder, name)?)],
+        Some(name) => vec![(name, package(&view, &args.catalog, name)?)],
         None => view
             .packages
             .iter()
@@ -165,7 +172,7 @@ fn ways(args: &Shown, packages: &[(&str, &Package)], from: &str, is_asked: impl 
 }
 
 pub(super) fn diff(args: &Compared) -> Outcome {
-    let (old, new) = (read(&args.old)?, read(&args.new)?);
+    let (old, new) = (read(&args.old, &args.reading)?, read(&args.new, &args.reading)?);
     let changes = diff::changes(&old, &new);
     print(|out| match args.output {
         Output::Json => json(out, &changes),
@@ -178,13 +185,14 @@ pub(super) fn diff(args: &Compared) -> Outcome {
 }
 
 /// A catalog in which something is wrong is shown all the same, since that may be why somebody looks.
-fn read(folder: &Path) -> Result<View, Box<dyn std::error::Error + Send + Sync>> {
-    let view = View::read(folder)?;
+fn read(catalog: &Path, reading: &Reading) -> Result<View, Failure> {
+    let held = Held::catalog(catalog, reading)?;
+    let view = View::read(held.folder())?;
     let errors = view.findings.errors;
     if errors > 0 {
-        let folder = folder.display();
+        let catalog = catalog.display();
         let errors = findings::counted(errors, "error");
-        eprintln!("note: {folder} is not valid: `roadstead catalog validate {folder}` tells of {errors}");
+        eprintln!("note: {catalog} is not valid: `roadstead catalog validate {catalog}` tells of {errors}");
     }
     Ok(view)
 }

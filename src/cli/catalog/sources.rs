@@ -5,21 +5,12 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::cli::Failure;
-use crate::cli::bundle::images::{self, Access};
+use crate::cli::bundle::images;
+use crate::cli::held::{Reading, is_layout};
 use crate::olm::catalog::template::Template;
 use crate::olm::catalog::{Rendered, default_bundle_image, sources};
 use crate::olm::oci::unpack::{self, Bounds};
-use crate::olm::oci::{Content, Name, Platform, layout};
-
-/// How images are read.
-#[derive(Debug, clap::Args)]
-pub(super) struct Reading {
-    /// Of images for several platforms, which one.
-    #[arg(long, default_value = "linux/amd64")]
-    platform: Platform,
-    #[command(flatten)]
-    access: Access,
-}
+use crate::olm::oci::{Content, Name, layout};
 
 /// What a source is.
 pub(super) enum Source {
@@ -29,15 +20,6 @@ pub(super) enum Source {
     Catalog(Vec<Value>),
     /// A template, whose images are not read yet.
     Template(Template),
-}
-
-/// Whether an image's layout is meant: a folder by what it holds, a file by its name, as where one is written.
-pub(super) fn is_layout(path: &Path) -> bool {
-    if path.is_dir() {
-        layout::is_layout(path)
-    } else {
-        layout::is_archive(path)
-    }
 }
 
 /// Reads sources.

@@ -2,19 +2,23 @@
 
 use std::path::PathBuf;
 
+use crate::cli::held::{Held, Reading};
 use crate::cli::{Outcome, findings};
 use crate::olm::fbc;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The catalog's folder.
-    #[arg(value_name = "DIR", default_value = "catalog")]
-    folder: PathBuf,
+    /// The catalog's folder, or its image: HOST/PATH:TAG, HOST/PATH@DIGEST, or a layout.
+    #[arg(value_name = "DIR|IMAGE", default_value = "catalog")]
+    catalog: PathBuf,
     #[command(flatten)]
     report: findings::Report,
+    #[command(flatten, next_help_heading = "Images")]
+    reading: Reading,
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let found = fbc::validate(&args.folder)?;
-    findings::report(&args.folder, &found, &args.report)
+    let held = Held::catalog(&args.catalog, &args.reading)?;
+    let found = held.told(fbc::validate(held.folder())?);
+    findings::report(held.subject(), &found, &args.report)
 }
