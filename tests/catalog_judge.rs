@@ -211,6 +211,50 @@ fn a_finding_in_yaml_names_the_line_of_its_field(
     assert_eq!(found.place.line, line, "{message}");
 }
 
+/// Types and images are named in more than one place.
+#[rstest]
+#[case::an_image(
+    "relatedImages:\n- image: a b\nimage: a b\n",
+    "bundle a.v1: image is \"a b\"",
+    11
+)]
+#[case::a_related_image(
+    "image: a b\nrelatedImages:\n- image: a b\n",
+    "bundle a.v1: relatedImages[0].image",
+    11
+)]
+#[case::a_version(
+    "properties:\n- type: olm.package\n  value:\n    packageName: a\n    version: one\n",
+    "bundle a.v1: its version is \"one\"",
+    13
+)]
+#[case::another_package(
+    "properties:\n- {type: olm.package, value: {version: 1.0.0,\n    packageName: b}}\n",
+    "bundle a.v1: its property olm.package",
+    11
+)]
+#[case::the_second(
+    "properties:\n- {type: olm.gvk, value: {group: a, kind: A, version: v1}}\n- {type: olm.gvk}\n",
+    "bundle a.v1: properties[1]",
+    11
+)]
+fn a_finding_of_a_bundle_names_the_line_of_its_field(
+    #[case] fields: &str,
+    #[case] message: &str,
+    #[case] line: usize,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let package = "---\nschema: olm.package\nname: a\ndefaultChannel: s\n";
+    let bundle = format!("---\nschema: olm.bundle\nname: a.v1\npackage: a\n{fields}");
+    std::fs::write(folder.path().join("a.yaml"), package.to_owned() + &bundle).unwrap();
+    let findings = validate(folder.path()).unwrap();
+    let found = findings
+        .iter()
+        .find(|finding| finding.message.starts_with(message));
+    let found = found.unwrap_or_else(|| panic!("{message}: {findings:#?}"));
+    assert_eq!(found.place.line, line, "{message}");
+}
+
 /// What an upstream user gets by three commands.
 #[test]
 fn lists_tell_what_upstream_lists() {

@@ -45,7 +45,7 @@ impl Reader<'_> {
         if path.is_dir() {
             return Ok(Source::Catalog(sources::documents(path)?));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {source}: {error}"))?;
+        let text = sources::text(path)?;
         Ok(match Template::parse(source, &text)? {
             Some(template) => Source::Template(template),
             None => Source::Catalog(sources::of_text(source, &text)?),

@@ -23,10 +23,17 @@ pub fn documents(path: &Path) -> Result<Vec<Value>, Error> {
         message,
     })?;
     for file in files {
-        let text = fbc::files::text(&file).map_err(|source| Error::file("read", &file, source))?;
-        documents.extend(of_text(&file.display().to_string(), &text)?);
+        documents.extend(of_text(&file.display().to_string(), &text(&file)?)?);
     }
     Ok(documents)
+}
+
+/// The text of a file of a catalog, or of a template.
+///
+/// # Errors
+/// [`Error::File`]: it cannot be read, is no UTF-8, or is too large.
+pub fn text(file: &Path) -> Result<String, Error> {
+    fbc::files::text(file).map_err(|source| Error::file("read", file, source))
 }
 
 /// The first file of a catalog's folder in which something is said of a package. What cannot be read says nothing.

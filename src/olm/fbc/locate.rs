@@ -3,16 +3,6 @@
 use super::contents::{At, Contents};
 use crate::olm::findings::{Lines, Place};
 
-/// The line, from 1, of the first that has this text; the first where none has. `first` is the line at which the document begins.
-pub(super) fn line_of(document: &str, first: usize, text: &str) -> usize {
-    let found = if text.is_empty() {
-        None
-    } else {
-        document.find(text)
-    };
-    first + found.map_or(0, |at| document[..at].matches('\n').count())
-}
-
 /// The places of fields of documents whose text is gone. Only what something is found in is read again.
 pub(super) struct Places<'a, T> {
     contents: &'a Contents<T>,
@@ -45,13 +35,6 @@ impl<'a, T> Places<'a, T> {
 mod tests {
     use super::super::documents::Span;
     use super::*;
-
-    #[test]
-    fn a_text_has_the_line_in_which_it_is_first() {
-        let document = "schema: olm.channel\nentries:\n- name: a.v2\n  replaces: a.v1\n";
-        assert_eq!(line_of(document, 10, "replaces"), 13);
-        assert_eq!(line_of(document, 10, "nowhere"), 10);
-    }
 
     #[test]
     fn a_field_of_a_document_that_was_read_has_its_line_and_that_of_one_that_is_gone_its_documents() {

@@ -1,5 +1,6 @@
 //! Reads a folder: every file once, several at a time.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +9,6 @@ use super::contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, 
 use super::documents;
 use super::files;
 use super::fold::Trail;
-use super::locate::line_of;
 use super::rules;
 use crate::olm::findings::{Code, Finding, Lines, Place, catalog as codes};
 
@@ -133,6 +133,8 @@ pub(super) struct Scene<'a> {
     path: &'a Path,
     text: &'a str,
     line: usize,
+    /// Only where something is found they are looked for.
+    lines: OnceCell<Lines>,
 }
 
 impl Scene<'_> {
@@ -143,14 +145,14 @@ impl Scene<'_> {
         }
     }
 
-    /// What a rule finds at the first line that has this text.
-    pub(super) fn finding(&self, code: &'static Code, text: &str, message: impl Into<String>) -> Finding {
-        Finding::new(code, &self.at(line_of(self.text, self.line, text)), message)
-    }
-
-    /// What is found at the field to which a JSON pointer leads.
+    /// What is found at the field to which a JSON pointer leads; an empty one leads to the document.
     pub(super) fn found(&self, code: &'static Code, pointer: &str, message: impl Into<String>) -> Finding {
-        let line = Lines::of(self.text, self.line).line(pointer);
+        let line = if pointer.is_empty() {
+            self.line
+        } else {
+            let lines = self.lines.get_or_init(|| Lines::of(self.text, self.line));
+            lines.line(pointer)
+        };
         Finding::new(code, &self.at(line), message)
     }
 }
@@ -173,6 +175,7 @@ impl<T> Part<T> {
                         path,
                         text: &text[span.start..span.end],
                         line: span.line,
+                        lines: OnceCell::new(),
                     };
                     part.take(At { file, span }, &scene, &json, keep);
                 }
@@ -243,7 +246,7 @@ impl<T> Part<T> {
             Blob::Nameless => {
                 let message = "the document has no schema";
                 self.findings
-                    .push(scene.finding(&codes::SCHEMA_MISSING, "", message));
+                    .push(scene.found(&codes::SCHEMA_MISSING, "", message));
             }
         }
     }

@@ -19,6 +19,9 @@ use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
 /// The longest release, in characters.
 const MAX_RELEASE: usize = 20;
 
+/// Where a bundle's image is.
+const IMAGE: &str = "/image";
+
 /// What the document itself shows; gives the version.
 pub(in super::super) fn check(
     bundle: &blob::Bundle<'_>,
@@ -42,11 +45,10 @@ struct Judge<'a, 'b> {
 }
 
 impl<'b> Judge<'_, 'b> {
-    fn found(&mut self, code: &'static Code, near: &str, message: String) {
-        let finding = self
-            .scene
-            .finding(code, near, format!("bundle {}: {message}", &*self.bundle.name));
-        self.findings.push(finding);
+    /// `pointer` leads to the field.
+    fn found(&mut self, code: &'static Code, pointer: &str, message: String) {
+        let message = format!("bundle {}: {message}", &*self.bundle.name);
+        self.findings.push(self.scene.found(code, pointer, message));
     }
 
     fn images(&mut self) {
@@ -60,9 +62,13 @@ impl<'b> Judge<'_, 'b> {
                 "it has neither image nor objects".to_owned(),
             ),
             name => match Reference::of(name) {
-                Err(why) => self.found(&codes::IMAGE_REFERENCE, name, format!("image is {name:?}: {why}")),
+                Err(why) => self.found(
+                    &codes::IMAGE_REFERENCE,
+                    IMAGE,
+                    format!("image is {name:?}: {why}"),
+                ),
                 Ok(reference) if reference.digest.is_none() => {
-                    self.found(&codes::IMAGE_BY_TAG, name, format!("image is {name:?}"));
+                    self.found(&codes::IMAGE_BY_TAG, IMAGE, format!("image is {name:?}"));
                 }
                 Ok(_) => {}
             },
@@ -73,31 +79,34 @@ impl<'b> Judge<'_, 'b> {
                 && let Err(why) = Reference::of(name)
             {
                 let message = format!("relatedImages[{index}].image is {name:?}: {why}");
-                self.found(&codes::IMAGE_REFERENCE, name, message);
+                let pointer = format!("/relatedImages/{index}/image");
+                self.found(&codes::IMAGE_REFERENCE, &pointer, message);
             }
         }
     }
 
     fn properties(&mut self) {
-        let mut metadata = 0;
+        let mut metadata = Vec::new();
         for (index, property) in self.bundle.properties.iter().enumerate() {
             let kind = &*property.kind;
             let Some(value) = property.value else {
                 let message = format!("properties[{index}] of type {kind:?} has no value");
-                self.found(&codes::PROPERTY_VALUE, kind, message);
+                self.found(&codes::PROPERTY_VALUE, &property_at(index), message);
                 continue;
             };
-            metadata += usize::from(kind == "olm.csv.metadata");
+            if kind == "olm.csv.metadata" {
+                metadata.push(index);
+            }
             if let Err(why) = check_value(kind, value) {
                 let message = format!("properties[{index}] of type {kind}: {why}");
-                self.found(&codes::PROPERTY_VALUE, kind, message);
+                self.found(&codes::PROPERTY_VALUE, &value_at(index), message);
                 continue;
             }
             self.requirement(index, kind, value);
         }
-        if metadata > 1 {
-            let message = format!("it has {metadata} properties olm.csv.metadata");
-            self.found(&codes::CSV_METADATA_DUPLICATE, "olm.csv.metadata", message);
+        if let [_, second, ..] = metadata[..] {
+            let message = format!("it has {} properties olm.csv.metadata", metadata.len());
+            self.found(&codes::CSV_METADATA_DUPLICATE, &property_at(second), message);
         }
     }
 
@@ -107,20 +116,23 @@ impl<'b> Judge<'_, 'b> {
                 "olm.constraint" => &codes::CONSTRAINT,
                 _ => &codes::REQUIRED_RANGE,
             };
-            self.found(code, kind, format!("properties[{index}] of type {kind}: {why}"));
+            let message = format!("properties[{index}] of type {kind}: {why}");
+            self.found(code, &value_at(index), message);
         }
     }
 
     fn version(&mut self) -> Option<Released> {
         let bundle = self.bundle;
-        let mut versions = bundle.values("olm.package");
-        let (first, more) = (versions.next(), versions.count());
-        let Some((_, value)) = first.filter(|_| more == 0) else {
-            let count = if first.is_some() { more + 1 } else { 0 };
-            let message = format!("it has {count} properties olm.package");
-            self.found(&codes::PACKAGE_PROPERTY, "olm.package", message);
+        let all: Vec<_> = bundle.values("olm.package").collect();
+        let [(index, value)] = all[..] else {
+            let message = format!("it has {} properties olm.package", all.len());
+            let pointer = all
+                .get(1)
+                .map_or("/properties".to_owned(), |(second, _)| property_at(*second));
+            self.found(&codes::PACKAGE_PROPERTY, &pointer, message);
             return None;
         };
+        let at = value_at(index);
         // One that cannot be read was told already
         let package: PackageVersion<'b> = documents::part(value.get()).ok()?;
         if *package.package_name != *bundle.package {
@@ -128,50 +140,55 @@ impl<'b> Judge<'_, 'b> {
                 "its property olm.package is of package {:?}, and it belongs to {:?}",
                 &*package.package_name, &*bundle.package
             );
-            self.found(&codes::PACKAGE_PROPERTY, "olm.package", message);
+            self.found(&codes::PACKAGE_PROPERTY, &format!("{at}/packageName"), message);
         }
         let text = &*package.version;
         let version: Version = match text.parse() {
             Ok(version) => version,
             Err(why) => {
-                self.found(
-                    &codes::VERSION,
-                    "olm.package",
-                    format!("its version is {text:?}: {why}"),
-                );
+                let message = format!("its version is {text:?}: {why}");
+                self.found(&codes::VERSION, &format!("{at}/version"), message);
                 return None;
             }
         };
         let release = package.release.to_string();
         if !release.is_empty() {
-            self.release(&version, &release);
+            self.release(&version, &release, &format!("{at}/release"));
         }
         Some(Released { version, release })
     }
 
-    fn release(&mut self, version: &Version, release: &str) {
+    /// `pointer` leads to the release.
+    fn release(&mut self, version: &Version, release: &str, pointer: &str) {
         let refused = if release.len() > MAX_RELEASE {
             Some(format!("it has {} characters", release.len()))
         } else {
             Prerelease::new(release).err().map(|error| error.to_string())
         };
         if let Some(why) = refused {
-            self.found(
-                &codes::RELEASE,
-                release,
-                format!("its release is {release:?}: {why}"),
-            );
+            let message = format!("its release is {release:?}: {why}");
+            self.found(&codes::RELEASE, pointer, message);
         }
         if !version.build.is_empty() {
             let message = format!("its version is {version} and its release {release:?}");
-            self.found(&codes::RELEASE, release, message);
+            self.found(&codes::RELEASE, pointer, message);
         }
         let expected = format!("{}-v{version}-{release}", &*self.bundle.package);
         if *self.bundle.name != *expected {
             let message = format!("with release {release:?} it must be called {expected}");
-            self.found(&codes::BUNDLE_NAME, "name", message);
+            self.found(&codes::BUNDLE_NAME, "/name", message);
         }
     }
+}
+
+/// Where a property of a bundle is.
+fn property_at(index: usize) -> String {
+    format!("/properties/{index}")
+}
+
+/// Where the value of a property is.
+fn value_at(index: usize) -> String {
+    format!("/properties/{index}/value")
 }
 
 /// Whether a property's value, which is not of a catalog yet, has the shape of its type, and means something to OLM's resolver.

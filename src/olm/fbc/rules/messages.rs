@@ -94,7 +94,7 @@ pub(super) fn other(other: &blob::Other<'_>, json: &str, scene: &Scene<'_>, find
             "document {:?} of schema {}: a server would send {length} bytes of it; {MESSAGE_LIMIT} are accepted",
             &*other.name, &*other.schema
         );
-        findings.push(scene.finding(&codes::PACKAGE_MESSAGE_SIZE, "", message));
+        findings.push(scene.found(&codes::PACKAGE_MESSAGE_SIZE, "", message));
     }
 }
 
