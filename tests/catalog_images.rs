@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+#[path = "support/catalogs.rs"]
+mod catalogs;
 #[path = "support/images.rs"]
 mod images;
 #[allow(dead_code, reason = "each binary uses what it needs of this")]
@@ -14,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use catalogs::{bundle, channel, package, write};
 use images::{Place, done, program, refused, skopeo};
 use serde_json::{Value, json};
 
@@ -96,7 +100,16 @@ fn a_catalog_is_pushed_to_the_same_digest_each_time_with_what_olm_asks_of_it() {
 fn a_catalog_is_judged_and_shown_by_its_image_as_by_its_folder() {
     let place = Place::new();
     let (image, layout, binary) = (place.image(), place.text("layout"), program(&place, 62));
-    let folder = catalog();
+    let folder = place.text("catalog");
+    // Of which something is told
+    let mut documents = vec![
+        package("a", "s"),
+        channel("a", "s", json!([{"name": "a.v1.0.0"}])),
+    ];
+    let mut by_tag = bundle("a", "1.0.0", &[]);
+    by_tag["image"] = json!("registry.example.org/a-bundle:v1.0.0");
+    documents.push(by_tag);
+    write(Path::new(&folder), &documents);
     done(&[
         "catalog", "build", &folder, "--binary", &binary, "--tag", &image, "--output", &layout,
     ]);
@@ -107,8 +120,16 @@ fn a_catalog_is_judged_and_shown_by_its_image_as_by_its_folder() {
         assert_eq!(shown(&image), of_folder, "{command}");
         assert_eq!(shown(&layout), of_folder, "{command}");
     }
-    let judged = |named: &str| done(&["catalog", "validate", named]).replace(named, "it");
-    assert_eq!(judged(&image), judged(&folder));
+    let judged = |named: &str, inside: &str| -> Value {
+        let told = done(&["catalog", "validate", named, "--output", "json"]);
+        let told: Value = serde_json::from_str(&told.replace(inside, "")).unwrap();
+        told["findings"].clone()
+    };
+    let found = judged(&folder, &format!("{folder}/"));
+    assert_eq!(found[0]["code"], "image-by-tag", "{found}");
+    for named in [&image, &layout] {
+        assert_eq!(judged(named, "configs/"), found, "{named}");
+    }
     assert_eq!(
         done(&["catalog", "diff", &image, &folder, "--output", "json"]),
         "[]"

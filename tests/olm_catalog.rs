@@ -422,6 +422,27 @@ fn what_a_file_holds_of_another_package_stays_whatever_is_done() {
     }
 }
 
+/// As `opm` reads it, `null` is the same as nothing.
+#[test]
+fn what_a_catalog_says_besides_of_what_is_deprecated_stays_and_null_is_nothing() {
+    let mut catalog = Catalog::empty("widgets");
+    add(&mut catalog, "1.0.0", &["stable"]);
+    let deprecated = "---\nentries:\n- message: old\n  note: kept\n  reference:\n    name: stable\n    note: kept\n    schema: olm.channel\n\
+                      package: widgets\nschema: olm.deprecations\n";
+    let mut catalog = reread(&(text(&catalog) + deprecated)).unwrap();
+    add(&mut catalog, "1.1.0", &["stable"]);
+    assert!(text(&catalog).ends_with(deprecated), "{}", text(&catalog));
+
+    let nothing = "---\nentries: null\npackage: widgets\nschema: olm.deprecations\n";
+    let without = text(&catalog).replace(deprecated, nothing);
+    let without = without.replace(
+        "\nschema: olm.bundle\n",
+        "\nrelatedImages: null\nschema: olm.bundle\n",
+    );
+    let without = reread(&without).unwrap();
+    assert_eq!(without.deprecations(), []);
+}
+
 #[test]
 fn fields_that_nobody_knows_stay_wherever_they_are() {
     let mut catalog = Catalog::empty("widgets");

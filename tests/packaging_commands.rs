@@ -128,6 +128,22 @@ fn a_file_says_what_is_deprecated_in_each_package_of_a_catalog() {
         .stderr(format!(
             "roadstead: {place}: schema is \"olm.deprecation\"; accepted is olm.deprecations\n"
         ));
+    for (before, unknown, accepted) in [
+        (
+            "message:",
+            "massage: x, message:",
+            "massage\"; accepted are reference and message",
+        ),
+        (
+            "{schema:",
+            "{kind: x, schema:",
+            "kind\"; accepted are schema and name",
+        ),
+    ] {
+        add(&document.replace(before, unknown))
+            .failure()
+            .stderr(format!("roadstead: {place}: a field is \"{accepted}\n"));
+    }
     assert_eq!(
         catalog(),
         format!("{before}{written}"),

@@ -1,9 +1,11 @@
 //! `roadstead bundle unpack`
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::images::{self, Access};
-use crate::cli::Outcome;
+use crate::cli::held::Meant;
+use crate::cli::{Outcome, print};
 use crate::olm::findings::counted;
 use crate::olm::oci::unpack::{Bounds, bundle, check};
 use crate::olm::oci::{Content, Name, Platform, Scratch, layout};
@@ -25,11 +27,13 @@ pub(super) struct Args {
 
 pub(super) fn main(args: &Args) -> Outcome {
     check(&args.output)?;
-    if Path::new(&args.image).exists() {
-        return write(&layout::open(Path::new(&args.image))?, args);
-    }
-    let name = Name::of("IMAGE", &args.image)
-        .map_err(|error| format!("{error}; nor is there a layout of that name"))?;
+    let source = Path::new(&args.image);
+    let name = match Meant::by(source)? {
+        Meant::Image(name) => name,
+        _ if source.exists() => return write(&layout::open(source)?, args),
+        _ => Name::of("IMAGE", &args.image)
+            .map_err(|error| format!("{error}; nor is there a layout of that name"))?,
+    };
     let scratch = Scratch::beside(&args.output)?;
     let platform = Some(&args.platform);
     let image = images::pull_into(&name, platform, scratch.path(), Bounds::BUNDLE.read, &args.access)?;
@@ -38,6 +42,5 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 fn write(image: &Content, args: &Args) -> Outcome {
     let files = bundle(image, &args.platform, &args.output, &Bounds::BUNDLE)?;
-    println!("{}: {}", args.output.display(), counted(files, "file"));
-    Ok(())
+    print(|out| writeln!(out, "{}: {}", args.output.display(), counted(files, "file")))
 }

@@ -6,7 +6,7 @@ use super::super::{Failure, Outcome};
 use super::edit;
 use super::folder::Folder;
 use super::sources::{Reader, Source};
-use crate::cli::held::{Reading, is_layout};
+use crate::cli::held::{Meant, Reading};
 use crate::olm::Error;
 use crate::olm::catalog::{Catalog, Edges, Rendered, SkipRange, deprecations};
 use crate::olm::oci::Scratch;
@@ -113,7 +113,7 @@ impl Generate {
         };
         // A folder needs no other, and its errors say what is missing in it
         let folder = Path::new(bundle);
-        if folder.is_dir() && !is_layout(folder) {
+        if folder.is_dir() && matches!(Meant::by(folder)?, Meant::Files) {
             return reader.bundle(folder);
         }
         let scratch = Scratch::in_temporary()?;

@@ -12,7 +12,7 @@ use super::sources::{Reader, Source};
 use crate::cli::held::Reading;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::catalog::template::Template;
-use crate::olm::oci::Scratch;
+use crate::olm::oci::{Name, Scratch};
 use crate::olm::yaml;
 
 /// So many images are read at once: most of the time is waited for.
@@ -78,7 +78,7 @@ fn fill(reader: &Reader<'_>, template: &Template, place: &Path) -> Result<Vec<Va
     std::fs::create_dir(place)?;
     let images = template.images();
     let read = in_parallel(&images, |index, image| {
-        match reader.image(image, &place.join(index.to_string()))? {
+        match reader.image(&Name::of("image", image)?, &place.join(index.to_string()))? {
             Source::Bundle(rendered) => Ok(((*image).to_owned(), *rendered)),
             _ => Err(format!("{image} is a catalog; in a template, images are of bundles").into()),
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cli::Failure;
 use crate::cli::bundle::images;
-use crate::cli::held::{Reading, is_layout};
+use crate::cli::held::{Meant, Reading};
 use crate::olm::catalog::template::Template;
 use crate::olm::catalog::{Rendered, default_bundle_image, sources};
 use crate::olm::oci::unpack::{self, Bounds};
@@ -36,11 +36,10 @@ impl Reader<'_> {
         if path.is_dir() && sources::is_bundle(path) {
             return Ok(Source::Bundle(Box::new(self.bundle(path)?)));
         }
-        if is_layout(path) {
-            return self.layout(path, place);
-        }
-        if !path.exists() {
-            return self.image(source, place);
+        match Meant::by(path)? {
+            Meant::Layout => return self.layout(path, place),
+            Meant::Image(name) => return self.image(&name, place),
+            Meant::Files => {}
         }
         if path.is_dir() {
             return Ok(Source::Catalog(sources::documents(path)?));
@@ -68,14 +67,14 @@ impl Reader<'_> {
     }
 
     /// What an image of a registry holds, which is read by way of a folder of its own.
-    pub(super) fn image(&self, image: &str, place: &Path) -> Result<Source, Failure> {
-        let name = Name::of("IMAGE", image)
-            .map_err(|error| format!("{error}; nor is there a folder or file of that name"))?;
+    pub(super) fn image(&self, name: &Name, place: &Path) -> Result<Source, Failure> {
         let (parts, files) = (place.join("parts"), place.join("files"));
         std::fs::create_dir_all(&parts)?;
         let (platform, access) = (Some(&self.reading.platform), &self.reading.access);
-        let content = images::pull_into(&name, platform, &parts, Bounds::CATALOG.read, access)?;
-        let source = self.held(&content, &files, || Ok(sources::bundle(&files, image)?));
+        let content = images::pull_into(name, platform, &parts, Bounds::CATALOG.read, access)?;
+        let source = self.held(&content, &files, || {
+            Ok(sources::bundle(&files, &name.to_string())?)
+        });
         // Of many images, one after the other takes room
         std::fs::remove_dir_all(place)?;
         source

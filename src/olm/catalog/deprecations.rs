@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Catalog;
-use crate::olm::fbc::blob::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE};
+use crate::olm::fbc::blob::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE, null_as_default};
 use crate::olm::{Error, yaml};
 
 /// `olm.deprecations`: all that is deprecated in one package.
@@ -19,6 +19,7 @@ pub struct Deprecations {
     #[serde(default)]
     pub package: String,
     /// One for each thing that is deprecated.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub entries: Vec<Deprecation>,
     /// Whatever else a person added.
     #[serde(flatten)]
@@ -27,18 +28,19 @@ pub struct Deprecations {
 
 /// One thing that is deprecated, and what to tell its users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Deprecation {
     /// What is deprecated.
     pub reference: Reference,
     /// What users should do about it.
     #[serde(default)]
     pub message: String,
+    /// Whatever else a person added.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// A package, channel or bundle.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     /// `olm.package`, `olm.channel` or `olm.bundle`.
     #[serde(default)]
@@ -46,12 +48,20 @@ pub struct Reference {
     /// The name; of the package none, since the document says it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// Whatever else a person added.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// The document's schema.
 pub const SCHEMA: &str = DEPRECATIONS;
 
 impl Reference {
+    /// What it refers to, whatever else it holds: schema and name.
+    fn to(&self) -> (&str, &str) {
+        (&self.schema, &self.name)
+    }
+
     /// Whether the catalog has what it names.
     pub(super) fn is_in(&self, catalog: &Catalog) -> bool {
         match self.schema.as_str() {
@@ -82,10 +92,12 @@ impl Deprecation {
         let reference = Reference {
             schema: schema.to_owned(),
             name: name.into(),
+            rest: Map::new(),
         };
         Self {
             reference,
             message: message.into(),
+            rest: Map::new(),
         }
     }
 }
@@ -105,9 +117,15 @@ pub fn read(path: &Path) -> Result<Vec<Deprecations>, Error> {
             let accepted = format!("accepted is {SCHEMA}");
             return Err(refuse(&place, "schema", &document.schema, accepted));
         }
-        if let Some(field) = document.rest.keys().next() {
-            let accepted = "accepted are schema, package and entries".to_owned();
-            return Err(refuse(&place, "a field", field, accepted));
+        let of_entries = document.entries.iter().flat_map(|entry| {
+            let here = (&entry.rest, "accepted are reference and message");
+            [here, (&entry.reference.rest, "accepted are schema and name")]
+        });
+        let all = [(&document.rest, "accepted are schema, package and entries")];
+        for (rest, accepted) in all.into_iter().chain(of_entries) {
+            if let Some(field) = rest.keys().next() {
+                return Err(refuse(&place, "a field", field, accepted.to_owned()));
+            }
         }
         if !packages.insert(&document.package) {
             let accepted = "a package may have one document".to_owned();
@@ -137,7 +155,7 @@ impl Catalog {
     /// Says what is deprecated in the package, in the place of what the catalog said before; nothing where there is none. The
     /// package comes first, then its channels and its bundles, each in their own order.
     pub fn deprecate(&mut self, mut entries: Vec<Deprecation>) {
-        entries.sort_by_key(|entry| self.place_of(&entry.reference));
+        entries.sort_by_cached_key(|entry| self.place_of(&entry.reference));
         let before = self.deprecations.take();
         let rest = before.map(|document| document.rest).unwrap_or_default();
         if !entries.is_empty() {
@@ -151,7 +169,7 @@ impl Catalog {
     }
 
     /// Sorts what is unknown last, where [`Catalog::check`] finds it.
-    fn place_of(&self, reference: &Reference) -> (usize, usize, Reference) {
+    fn place_of(&self, reference: &Reference) -> (usize, usize, String, String) {
         let unknown = usize::MAX;
         let (rank, place) = match reference.schema.as_str() {
             PACKAGE => (0, Some(0)),
@@ -159,7 +177,8 @@ impl Catalog {
             BUNDLE => (2, self.bundle_names().position(|name| name == reference.name)),
             _ => (unknown, None),
         };
-        (rank, place.unwrap_or(unknown), reference.clone())
+        let (schema, name) = reference.to();
+        (rank, place.unwrap_or(unknown), schema.to_owned(), name.to_owned())
     }
 
     /// Says that one more thing is deprecated, in the place of what was said of it before.
@@ -167,8 +186,8 @@ impl Catalog {
     /// # Errors
     /// [`Error::NotThere`]; [`Error::Deprecation`] for an empty message.
     pub fn deprecate_one(&mut self, entry: Deprecation) -> Result<(), Error> {
-        let Reference { schema, name } = &entry.reference;
-        match schema.as_str() {
+        let (schema, name) = entry.reference.to();
+        match schema {
             CHANNEL if self.get_channel(name).is_none() => {
                 return Err(self.not_there("channel", name, self.channel_names()));
             }
@@ -178,7 +197,7 @@ impl Catalog {
             _ => {}
         }
         let mut entries = self.deprecations().to_vec();
-        entries.retain(|other| other.reference != entry.reference);
+        entries.retain(|other| other.reference.to() != entry.reference.to());
         entries.push(entry);
         self.deprecate(entries);
         self.check_deprecations()
@@ -188,7 +207,7 @@ impl Catalog {
     pub fn revive(&mut self, reference: &Reference) -> bool {
         let mut entries = self.deprecations().to_vec();
         let before = entries.len();
-        entries.retain(|entry| entry.reference != *reference);
+        entries.retain(|entry| entry.reference.to() != reference.to());
         let was = entries.len() < before;
         self.deprecate(entries);
         was
@@ -199,7 +218,7 @@ impl Catalog {
         let mut seen = BTreeSet::new();
         for (index, entry) in self.deprecations().iter().enumerate() {
             self.check_deprecation(index, entry)?;
-            if !seen.insert(&entry.reference) {
+            if !seen.insert(entry.reference.to()) {
                 let accepted = "it is deprecated already by an entry before".to_owned();
                 let field = format!("entries[{index}].reference.name");
                 return Err(refuse(SCHEMA, &field, &entry.reference.name, accepted));
@@ -213,8 +232,8 @@ impl Catalog {
             let field = format!("entries[{index}].{field}");
             Err(refuse(SCHEMA, &field, value, accepted))
         };
-        let Reference { schema, name } = &entry.reference;
-        match schema.as_str() {
+        let (schema, name) = entry.reference.to();
+        match schema {
             PACKAGE if !name.is_empty() => {
                 let accepted = "a package has no name there, since the document says which".to_owned();
                 return refused("reference.name", name, accepted);

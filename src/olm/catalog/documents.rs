@@ -92,7 +92,11 @@ pub struct Bundle {
     /// `{type, value}`, as `opm render` gives them.
     pub properties: Vec<Property>,
     /// `{name, image}`, sorted by image.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "blob::null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub related_images: Vec<Value>,
     /// Whatever else a person added.
     #[serde(flatten)]

@@ -3,6 +3,7 @@
 //! Keys are taken whatever their case ([`super::fold`]). Of the document itself no two may be the same then, and `schema`, `package` and `name` are text.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
@@ -325,24 +326,31 @@ impl<'de> Visitor<'de> for Reading<'_, 'de> {
 /// their case.
 struct Unique<'de, A> {
     inner: A,
-    keys: Vec<Text<'de>>,
+    /// By what those have in common that are the same
+    keys: HashMap<String, Text<'de>>,
+    /// Whether the last one is of [`TEXTS`]
+    is_text: bool,
 }
 
 impl<'de, A: MapAccess<'de>> Unique<'de, A> {
     fn new(inner: A) -> Self {
-        let keys = Vec::new();
-        Self { inner, keys }
+        Self {
+            inner,
+            keys: HashMap::new(),
+            is_text: false,
+        }
     }
 
     fn next(&mut self) -> Result<Option<Text<'de>>, A::Error> {
         let Some(key) = self.inner.next_key::<Text<'de>>()? else {
             return Ok(None);
         };
-        if let Some(first) = self.keys.iter().find(|first| fold::is_same(first, &key)) {
-            let told = format!("duplicate key {:?}, beside {:?}", &*key, &**first);
+        let common = fold::common(&key);
+        self.is_text = TEXTS.contains(&common.as_str());
+        if let Some(first) = self.keys.insert(common, key.clone()) {
+            let told = format!("duplicate key {:?}, beside {:?}", &*key, &*first);
             return Err(serde::de::Error::custom(told));
         }
-        self.keys.push(key.clone());
         Ok(Some(key))
     }
 }
@@ -362,8 +370,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Unique<'de, A> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        let is_text = |key: &Text<'_>| TEXTS.iter().any(|text| fold::is_same(key, text));
-        if !self.keys.last().is_some_and(is_text) {
+        if !self.is_text {
             return self.inner.next_value_seed(seed);
         }
         match self.inner.next_value::<Text<'de>>()?.0 {

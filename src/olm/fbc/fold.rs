@@ -34,6 +34,11 @@ pub(in crate::olm) fn is_same(one: &str, other: &str) -> bool {
     folded(one).eq(folded(other))
 }
 
+/// What is the same for keys that differ in case alone.
+pub(super) fn common(key: &str) -> String {
+    folded(key).collect()
+}
+
 /// As Unicode folds cases: what has no lowercase of its own has that of its uppercase, such as the long s.
 fn folded(key: &str) -> impl Iterator<Item = char> {
     let lower = key.chars().flat_map(char::to_lowercase);

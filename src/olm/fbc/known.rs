@@ -1,5 +1,7 @@
 //! Documents that are changed and written again: their keys by the names that their schemas give them.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::blob::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE};
@@ -87,12 +89,11 @@ pub(in crate::olm) fn canonical(document: &mut Value) -> Result<(), String> {
 }
 
 fn unique(fields: &Map<String, Value>) -> Result<(), String> {
-    let mut seen: Vec<&String> = Vec::new();
+    let mut seen = HashMap::new();
     for key in fields.keys() {
-        if let Some(first) = seen.iter().find(|first| fold::is_same(first, key)) {
+        if let Some(first) = seen.insert(fold::common(key), key) {
             return Err(format!("duplicate key {key:?}, beside {first:?}"));
         }
-        seen.push(key);
     }
     Ok(())
 }

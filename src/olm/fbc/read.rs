@@ -1,6 +1,5 @@
 //! Reads a folder: every file once, several at a time.
 
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,8 +8,9 @@ use super::contents::{At, Bundle, Channel, Contents, Deprecation, Deprecations, 
 use super::documents;
 use super::files;
 use super::fold::Trail;
+use super::locate::Fields;
 use super::rules;
-use crate::olm::findings::{Code, Finding, Lines, Place, catalog as codes};
+use crate::olm::findings::{Code, Finding, Place, catalog as codes};
 
 /// The folder of a catalog cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -131,10 +131,8 @@ struct Part<T> {
 /// A document, as long as its text is there.
 pub(super) struct Scene<'a> {
     path: &'a Path,
-    text: &'a str,
     line: usize,
-    /// Only where something is found they are looked for.
-    lines: OnceCell<Lines>,
+    fields: Fields<'a>,
 }
 
 impl Scene<'_> {
@@ -150,8 +148,7 @@ impl Scene<'_> {
         let line = if pointer.is_empty() {
             self.line
         } else {
-            let lines = self.lines.get_or_init(|| Lines::of(self.text, self.line));
-            lines.line(pointer)
+            self.fields.line(pointer)
         };
         Finding::new(code, &self.at(line), message)
     }
@@ -173,9 +170,8 @@ impl<T> Part<T> {
                 Ok((span, json)) => {
                     let scene = Scene {
                         path,
-                        text: &text[span.start..span.end],
                         line: span.line,
-                        lines: OnceCell::new(),
+                        fields: Fields::of(&text[span.start..span.end], span.line),
                     };
                     part.take(At { file, span }, &scene, &json, keep);
                 }
