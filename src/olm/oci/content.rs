@@ -221,9 +221,27 @@ pub(super) fn no_platform<'a>(
     found: impl Iterator<Item = &'a Platform>,
 ) -> Error {
     let found: Vec<String> = found.map(ToString::to_string).collect();
-    let found = crate::olm::findings::listed(found.iter().map(String::as_str));
-    Error::content(
-        place,
-        format!("there is no image for {asked}; with --platform, accepted are {found}"),
-    )
+    let accepted = if found.is_empty() {
+        "its index says of none what it is for; name one by its digest".to_owned()
+    } else {
+        let found = crate::olm::findings::listed(found.iter().map(String::as_str));
+        format!("with --platform, accepted are {found}")
+    };
+    Error::content(place, format!("there is no image for {asked}; {accepted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_index_has_is_told_or_that_it_does_not_say() {
+        let (asked, other) = (Platform::linux("amd64"), Platform::linux("arm64"));
+        let told = |found: &[Platform]| no_platform("a", &asked, found.iter()).to_string();
+        assert!(
+            told(&[other])
+                .ends_with("there is no image for linux/amd64; with --platform, accepted are linux/arm64")
+        );
+        assert!(told(&[]).ends_with("its index says of none what it is for; name one by its digest"));
+    }
 }
