@@ -175,6 +175,19 @@ fn a_finding_names_the_line_and_all_are_told_at_once() {
     }
 }
 
+/// The line of the finding that begins so. The document begins on the sixth line of its file, after a package.
+fn line_told(document: &str, message: &str) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let package = "---\nschema: olm.package\nname: a\ndefaultChannel: s\n";
+    std::fs::write(folder.path().join("a.yaml"), format!("{package}---\n{document}")).unwrap();
+    let findings = validate(folder.path()).unwrap();
+    let found = findings
+        .iter()
+        .find(|finding| finding.message.starts_with(message));
+    let found = found.unwrap_or_else(|| panic!("{message}: {findings:#?}"));
+    found.place.line
+}
+
 /// By the way that leads to it, and not by the first that is called so.
 #[rstest]
 #[case::a_type(
@@ -199,16 +212,8 @@ fn a_finding_in_yaml_names_the_line_of_its_field(
     #[case] message: &str,
     #[case] line: usize,
 ) {
-    let folder = tempfile::tempdir().unwrap();
-    let package = "---\nschema: olm.package\nname: a\ndefaultChannel: s\n";
-    let channel = format!("---\nschema: olm.channel\nname: s\npackage: a\nentries:\n{entries}");
-    std::fs::write(folder.path().join("a.yaml"), package.to_owned() + &channel).unwrap();
-    let findings = validate(folder.path()).unwrap();
-    let found = findings
-        .iter()
-        .find(|finding| finding.message.starts_with(message));
-    let found = found.unwrap_or_else(|| panic!("{message}: {findings:#?}"));
-    assert_eq!(found.place.line, line, "{message}");
+    let channel = format!("schema: olm.channel\nname: s\npackage: a\nentries:\n{entries}");
+    assert_eq!(line_told(&channel, message), line, "{message}");
 }
 
 /// Types and images are named in more than one place.
@@ -243,16 +248,8 @@ fn a_finding_of_a_bundle_names_the_line_of_its_field(
     #[case] message: &str,
     #[case] line: usize,
 ) {
-    let folder = tempfile::tempdir().unwrap();
-    let package = "---\nschema: olm.package\nname: a\ndefaultChannel: s\n";
-    let bundle = format!("---\nschema: olm.bundle\nname: a.v1\npackage: a\n{fields}");
-    std::fs::write(folder.path().join("a.yaml"), package.to_owned() + &bundle).unwrap();
-    let findings = validate(folder.path()).unwrap();
-    let found = findings
-        .iter()
-        .find(|finding| finding.message.starts_with(message));
-    let found = found.unwrap_or_else(|| panic!("{message}: {findings:#?}"));
-    assert_eq!(found.place.line, line, "{message}");
+    let bundle = format!("schema: olm.bundle\nname: a.v1\npackage: a\n{fields}");
+    assert_eq!(line_told(&bundle, message), line, "{message}");
 }
 
 /// What an upstream user gets by three commands.

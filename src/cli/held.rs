@@ -18,6 +18,14 @@ pub(super) struct Reading {
     pub(super) access: Access,
 }
 
+impl Reading {
+    /// Pulls what an image has for the platform. Its layers are in files of the folder, which is made.
+    pub(super) fn pull(&self, name: &Name, folder: &Path, bounds: &Bounds) -> Result<Content, Failure> {
+        std::fs::create_dir_all(folder)?;
+        images::pull_into(name, Some(&self.platform), folder, bounds.read, &self.access)
+    }
+}
+
 /// What somebody means by a name.
 pub(super) enum Meant {
     /// A folder or a file, or what is not there and looks like one.
@@ -115,11 +123,7 @@ impl Held {
         let scratch = Scratch::in_temporary()?;
         let (parts, files) = (scratch.path().join("parts"), scratch.path().join("files"));
         let content = match meant {
-            Meant::Image(name) => {
-                std::fs::create_dir(&parts)?;
-                let (platform, access) = (Some(&reading.platform), &reading.access);
-                images::pull_into(&name, platform, &parts, bounds.read, access)?
-            }
+            Meant::Image(name) => reading.pull(&name, &parts, bounds)?,
             Meant::Files | Meant::Layout => layout::open(named)?,
         };
         Ok(Self {

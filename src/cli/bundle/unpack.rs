@@ -3,12 +3,11 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::images::{self, Access};
-use crate::cli::held::Meant;
+use crate::cli::held::{Meant, Reading};
 use crate::cli::{Outcome, print};
 use crate::olm::findings::counted;
 use crate::olm::oci::unpack::{Bounds, bundle, check};
-use crate::olm::oci::{Content, Name, Platform, Scratch, layout};
+use crate::olm::oci::{Content, Name, Scratch, layout};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -18,11 +17,8 @@ pub(super) struct Args {
     /// The bundle's folder, which is made. One that holds anything is left alone.
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Of an image for several platforms, which one.
-    #[arg(long, default_value = "linux/amd64")]
-    platform: Platform,
     #[command(flatten)]
-    access: Access,
+    reading: Reading,
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
@@ -35,12 +31,11 @@ pub(super) fn main(args: &Args) -> Outcome {
             .map_err(|error| format!("{error}; nor is there a layout of that name"))?,
     };
     let scratch = Scratch::beside(&args.output)?;
-    let platform = Some(&args.platform);
-    let image = images::pull_into(&name, platform, scratch.path(), Bounds::BUNDLE.read, &args.access)?;
+    let image = args.reading.pull(&name, scratch.path(), &Bounds::BUNDLE)?;
     write(&image, args)
 }
 
 fn write(image: &Content, args: &Args) -> Outcome {
-    let files = bundle(image, &args.platform, &args.output, &Bounds::BUNDLE)?;
+    let files = bundle(image, &args.reading.platform, &args.output, &Bounds::BUNDLE)?;
     print(|out| writeln!(out, "{}: {}", args.output.display(), counted(files, "file")))
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::cli::Failure;
-use crate::cli::bundle::images;
 use crate::cli::held::{Meant, Reading};
 use crate::olm::catalog::template::Template;
 use crate::olm::catalog::{Rendered, default_bundle_image, sources};
@@ -69,9 +68,7 @@ impl Reader<'_> {
     /// What an image of a registry holds, which is read by way of a folder of its own.
     pub(super) fn image(&self, name: &Name, place: &Path) -> Result<Source, Failure> {
         let (parts, files) = (place.join("parts"), place.join("files"));
-        std::fs::create_dir_all(&parts)?;
-        let (platform, access) = (Some(&self.reading.platform), &self.reading.access);
-        let content = images::pull_into(name, platform, &parts, Bounds::CATALOG.read, access)?;
+        let content = self.reading.pull(name, &parts, &Bounds::CATALOG)?;
         let source = self.held(&content, &files, || {
             Ok(sources::bundle(&files, &name.to_string())?)
         });

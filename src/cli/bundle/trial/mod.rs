@@ -16,16 +16,17 @@ pub(super) use cleanup::{Args as Cleanup, main as cleanup};
 pub(super) use run::{Args as Run, main as run};
 pub(super) use upgrade::{Args as Upgrade, main as upgrade};
 
-use super::images::{self, Access};
+use super::images;
 use crate::cli::Failure;
 use crate::cli::cluster::Connection;
 use crate::cli::cluster::reader::{DEFINITION, Kind, Reader, Refusal, SUBSCRIPTION};
 use crate::cli::cluster::writer::Writer;
+use crate::cli::held::Reading;
 use crate::cli::stop::Stopped;
 use crate::cli::values::positive_duration;
 use crate::olm::catalog::{Rendered, sources};
 use crate::olm::oci::unpack::{self, Bounds};
-use crate::olm::oci::{Name, Platform, Scratch};
+use crate::olm::oci::{Name, Scratch};
 use crate::olm::registry_v1::validate;
 use crate::olm::trial::{Trial, replaced};
 
@@ -53,11 +54,8 @@ struct Bundle {
     /// The bundle's image, as the cluster can pull it: HOST/PATH:TAG. (`roadstead bundle push DIR IMAGE` puts it there.)
     #[arg(value_name = "IMAGE")]
     image: String,
-    /// Of an image for several platforms, which one is looked at.
-    #[arg(long, default_value = "linux/amd64")]
-    platform: Platform,
     #[command(flatten)]
-    access: Access,
+    reading: Reading,
 }
 
 impl Bundle {
@@ -68,15 +66,8 @@ impl Bundle {
         })?;
         let scratch = Scratch::in_temporary()?;
         let (parts, files) = (scratch.path().join("parts"), scratch.path().join("bundle"));
-        std::fs::create_dir_all(&parts)?;
-        let content = images::pull_into(
-            &name,
-            Some(&self.platform),
-            &parts,
-            Bounds::BUNDLE.read,
-            &self.access,
-        )?;
-        unpack::bundle(&content, &self.platform, &files, &Bounds::BUNDLE)?;
+        let content = self.reading.pull(&name, &parts, &Bounds::BUNDLE)?;
+        unpack::bundle(&content, &self.reading.platform, &files, &Bounds::BUNDLE)?;
         images::refuse_errors(&self.image, &validate(&files, &[])?, "it is not installed")?;
         Ok(sources::bundle(&files, &name.with_digest(&content.root.digest))?)
     }
