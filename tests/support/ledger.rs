@@ -158,18 +158,6 @@ impl Book {
         self.moments.len() - self.moments.partition_point(|at| *at <= moment)
     }
 
-    /// How many writes were acknowledged in so long a time, of which the last of these is the end.
-    pub fn acknowledged_up_to(&self, entries: &[Entry], time: Duration) -> usize {
-        let last = entries
-            .iter()
-            .filter_map(|entry| self.acknowledged.get(entry))
-            .max();
-        last.map_or(0, |last| {
-            let since = last.checked_sub(time).unwrap_or(*last);
-            self.acknowledged_since(since) - self.acknowledged_since(*last)
-        })
-    }
-
     /// How many writes may be there or not.
     pub fn unknown(&self) -> usize {
         self.unknown.len()

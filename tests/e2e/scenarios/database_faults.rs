@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use crate::database::{Database, INSTANCES, Observed, REJOINED, REPLACED, SERVING};
 use crate::disk::{self, Disks};
 use crate::fault::{Fault, Ill, a_replica, sequence};
-use crate::harm::{Harm, Mended, refuses_writes, tell};
+use crate::harm::{Mended, refuses_writes, tell};
 use crate::instance::Instance;
-use crate::ledger::Entry;
 use crate::objects::condition;
 use crate::olm;
 use crate::outcome::{Failure, Outcome, ensure};
@@ -34,10 +33,8 @@ const ALONE: Duration = Duration::from_secs(7);
 const ANSWERED: Duration = Duration::from_millis(500);
 /// A pod is replaced once it is a minute old, if its container is held back then.
 const HELD_BACK: Duration = Duration::from_secs(120);
-/// `spec.maximumLagOnFailover`, unless it says otherwise: so far behind what the primary recorded last may be whoever takes over.
+/// `spec.maximumLagOnFailover`, unless it says otherwise.
 const MAXIMUM_LAG: u64 = 1 << 20;
-/// For so long a primary that reaches its clients alone acknowledges what it cannot record any more.
-const UNRECORDED: Duration = Duration::from_secs(4);
 
 pub async fn all_pods_deleted_at_once_come_back_with_every_write(world: Arc<World>) -> Outcome {
     repeated(&world, "all-pods", Fault::AllPods).await
@@ -257,7 +254,7 @@ pub async fn random_faults_in_a_row_cost_no_write_and_all_comes_back(world: Arc<
     observed.finish().await
 }
 
-/// Where commits wait for no replica, what is lost is little: no more than a replica may be behind, but for a primary that goes on alone for a while.
+/// Where commits wait for no replica, what is lost is little.
 pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
     world: Arc<World>,
 ) -> Outcome {
@@ -273,12 +270,10 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
     let mut since = database.record().await?["missingSince"].clone();
     for fault in sequence(seed, count) {
         each.push(fault.done_to(&observed).await?);
-        let entries = observed.lost_since().await?;
-        let writes = entries.len() as u64;
-        let most = MAXIMUM_LAG + bytes * unrecorded(&observed, fault, &entries);
+        let writes = observed.lost_since().await?.len() as u64;
         ensure!(
-            writes * bytes <= most,
-            "{fault:?} lost {writes} acknowledged writes of some {bytes} bytes each, and may lose {most} bytes"
+            writes * bytes <= MAXIMUM_LAG,
+            "{fault:?} lost {writes} acknowledged writes of some {bytes} bytes each"
         );
         let now = database.record().await?["missingSince"].clone();
         let told = if now == since {
@@ -288,8 +283,8 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
         };
         since = now;
         ensure!(
-            told <= most && (told > 0 || writes == 0),
-            "{fault:?} lost {writes} acknowledged writes, and the status tells of the loss of {told} bytes of {most} that may be lost"
+            told <= MAXIMUM_LAG && (told > 0 || writes == 0),
+            "{fault:?} lost {writes} acknowledged writes, and the status tells of the loss of {told} bytes"
         );
         if writes > 0 {
             *lost.entry(format!("{fault:?}")).or_insert(0) += writes;
@@ -307,16 +302,6 @@ pub async fn without_synchronous_commits_a_fault_loses_no_more_than_may_be_lost(
         "writes",
     );
     observed.finish().await
-}
-
-/// How many of the writes that were lost a primary acknowledged alone, at most: of any other it had recorded how far it was.
-fn unrecorded(observed: &Observed, fault: Fault, lost: &[Entry]) -> u64 {
-    match fault {
-        Fault::Primary(Harm::CutOffFromAll) => {
-            observed.ledger.book().acknowledged_up_to(lost, UNRECORDED) as u64
-        }
-        _ => 0,
-    }
 }
 
 /// All instances stream again, so whoever wrote what the timeline `since` began without has said where that ended; and an Event names it. Gives how many

@@ -72,6 +72,10 @@ impl Protocol {
                 return command;
             }
         }
+        if self.writes_too_much_alone(tenure, &record, situation) {
+            self.let_others(situation);
+            return Command::Stop(How::Immediate);
+        }
         if self.hangs(situation) {
             return Command::Stop(How::Immediate);
         }

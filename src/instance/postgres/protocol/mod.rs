@@ -7,7 +7,8 @@
 //!   the Lease back, or it says itself that its PostgreSQL has ended for good, or it was this very volume's last process.
 //! * Whoever takes the Lease has every commit that was acknowledged under a quorum. What commits wait for is in the Lease before they do ([`Record::quorums`]),
 //!   and a candidate sees so many of those replicas, all of them no further than itself, that one must have it.
-//! * Where commits waited for nobody, a candidate is at most the agreed number of bytes behind what the last holder had flushed.
+//! * Where commits waited for nobody, a candidate is at most the agreed number of bytes behind what the last holder had flushed when it renewed the Lease for
+//!   the last time. A holder that hears from nobody stops before it has written as much on top, unless it writes that much in the time that it takes to know.
 //! * A holder that cannot renew goes on only if every other member promises not to take the Lease: since it cannot reach the API server either, or since that
 //!   takes no writes from the holder, to whom it answers, and so from nobody.
 //!
@@ -17,6 +18,7 @@
 //! [`Situation`], or is told ([`Protocol::renewed`] and others). Writing the Lease, and work that takes long, go on beside the steps: a holder whose
 //! time is up ends its PostgreSQL whatever else is under way.
 
+mod alone;
 mod beginning;
 mod candidate;
 mod command;
@@ -160,6 +162,8 @@ pub struct Protocol {
     busy: Option<Moment>,
     /// Since when PostgreSQL has been the primary.
     leading: Option<Moment>,
+    /// How far, as primary, it knows another one to have what it wrote.
+    shared: Lsn,
     /// Since when each replica that commits may wait for has not streamed.
     away: BTreeMap<String, Moment>,
     /// What the Lease said last while it was held.
@@ -214,10 +218,12 @@ impl Protocol {
             renewed: sent,
             tried: sent,
             pleaded: sent,
+            confirmed: sent,
         });
         tenure.timing = timing;
         tenure.until = tenure.until.max(until);
         tenure.renewed = tenure.renewed.max(sent);
+        tenure.confirmed = tenure.confirmed.max(sent);
         // It was written over whatever came before it, so no earlier write takes effect any more.
         self.named.clone_from(&self.written);
     }
@@ -409,6 +415,7 @@ impl Protocol {
             self.restarting = false;
         }
         self.note_older(situation);
+        self.note_shared(situation);
         if !matches!(situation.server, Server::Starting) {
             (self.worked, self.starved) = (None, None);
         }

@@ -49,6 +49,9 @@ impl Protocol {
         // A renewal that claims more may have succeeded meanwhile, and one that claims less may have been sent.
         let claimed = self.tenure.map_or(self.asks, |tenure| tenure.timing);
         self.extend(asked + self.asks.renew_deadline().min(claimed.renew_deadline()));
+        if let Some(tenure) = &mut self.tenure {
+            tenure.confirmed = tenure.confirmed.max(asked);
+        }
     }
 
     fn extend(&mut self, until: Moment) {

@@ -12,7 +12,9 @@ pub(super) struct Tenure {
     pub(super) until: Moment,
     /// When the last renewal that succeeded was sent.
     pub(super) renewed: Moment,
-    /// When one was last sent.
+    /// When that was sent, or when all others were asked and promised, whichever came last.
+    pub(super) confirmed: Moment,
+    /// When a renewal was last sent.
     pub(super) tried: Moment,
     /// When the others were last asked.
     pub(super) pleaded: Moment,

@@ -1,5 +1,6 @@
 //! The protocol in a world in memory, under whatever can happen to it.
 
+mod alone;
 mod beginning;
 mod ending;
 mod primary;
@@ -246,6 +247,35 @@ fn a_primary_that_ends_without_the_api_server_is_replaced_before_its_lease_runs_
             assert_eq!(world.lost(), [], "seed {seed}\n{}", world.told());
         }
     }
+}
+
+/// Its clients reach it, and nobody else does.
+#[test]
+fn a_primary_that_writes_alone_for_a_while_loses_no_more_than_may_be_lost() {
+    let mut most = 0;
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, Synchronous::Off);
+        whole(&mut world, secs(60));
+        world.run(secs(10));
+        let primary = world.primary().unwrap();
+        world.api_cut.insert(primary);
+        let others = (0..3).filter(|other| *other != primary);
+        world.cut = others
+            .map(|other| (primary.min(other), primary.max(other)))
+            .collect();
+        let is_another = |world: &World| world.primary().is_some_and(|now| now != primary);
+        until(&mut world, secs(10), "led by another", is_another);
+        (world.api_cut, world.cut) = Default::default();
+        whole(&mut world, secs(60));
+        let lost = world.lost().len() as u64;
+        assert!(
+            lost <= world.settings.maximum_lag,
+            "seed {seed}: {lost}\n{}",
+            world.told()
+        );
+        most = most.max(lost);
+    }
+    assert!(most > 0, "nothing was written alone");
 }
 
 /// The primary comes back on an older volume, leaves the Lease to another, and nothing that was acknowledged is lost.
