@@ -209,6 +209,24 @@ async fn a_bundle_is_run_upgraded_and_removed_and_nothing_of_it_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn images_of_a_private_registry_are_pulled_with_a_secret_of_the_namespace() {
+    let workshop = Workshop::open("private").await;
+    let image = workshop.push("1.0.0").await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine"}, "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": "{\"auths\": {}}"},
+    });
+    put(&workshop.client, Some(&workshop.namespace), secret).await;
+    done(&workshop.trial(&["run", &image, "--pull-secret", "mine"]).await);
+    let source = workshop.get(OLM, "CatalogSource", "trial-widgets").await;
+    assert_eq!(source["spec"]["secrets"], json!(["mine"]));
+    let server = workshop.get("apps/v1", "Deployment", "trial-widgets").await;
+    let pulled = &server["spec"]["template"]["spec"]["imagePullSecrets"];
+    assert_eq!(*pulled, json!([{"name": "mine"}]));
+    done(&workshop.trial(&["cleanup", "widgets"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_have_in_the_namespace_is_left_as_it_was() {
     let workshop = Workshop::open("shared").await;
     let theirs = [
@@ -255,6 +273,16 @@ async fn what_is_not_there_is_told_before_anything_is_made() {
     assert!(said.contains("bundle push"), "{said}");
     let said = refused(&workshop.trial(&["upgrade", &image]).await);
     assert!(said.contains("widgets is not tried in empty"), "{said}");
+    let said = refused(&workshop.trial(&["run", &image, "--pull-secret", "mine"]).await);
+    assert!(
+        said.contains("create secret docker-registry mine -n empty"),
+        "{said}"
+    );
+    let opaque =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine"}, "type": "Opaque"});
+    put(&workshop.client, Some(&workshop.namespace), opaque).await;
+    let said = refused(&workshop.trial(&["run", &image, "--pull-secret", "mine"]).await);
+    assert!(said.contains("a Secret of type \"Opaque\""), "{said}");
     assert_eq!(workshop.objects().await, Vec::<String>::new());
 }
 

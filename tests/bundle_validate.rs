@@ -92,6 +92,37 @@ fn what_not_every_bundle_keeps_is_looked_at_on_request() {
 }
 
 #[test]
+fn another_hub_has_categories_of_its_own() {
+    let mut files = plain();
+    files.csv["metadata"]["annotations"]["categories"] = json!("Harbours, Database");
+    let folder = tempfile::tempdir().unwrap();
+    files.write(folder.path());
+    let hub = ["--with", "operatorhub"];
+    let (_, found, _) = validate(folder.path(), &hub);
+    assert!(
+        found.contains("categories names \"Harbours\"") && !found.contains("names \"Database\""),
+        "{found}"
+    );
+    let list = folder.path().join("categories.json");
+    let named = |text: &str| {
+        std::fs::write(&list, text).unwrap();
+        let option = ["--categories", list.to_str().unwrap()];
+        validate(folder.path(), &[&hub[..], &option].concat())
+    };
+    let (_, found, _) = named(r#"{"categories": ["Harbours", "Piers"]}"#);
+    assert!(
+        found.contains("names \"Database\"; accepted are Harbours, Piers"),
+        "{found}"
+    );
+    assert!(!found.contains("names \"Harbours\""), "{found}");
+    let (is_valid, _, why) = named(r#"["Harbours"]"#);
+    assert!(
+        !is_valid && why.contains("--categories is") && why.contains("accepted is {"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_named() {
     let (is_valid, _, why) = validate(std::path::Path::new("/nowhere/at/all"), &[]);
     assert!(!is_valid && why.contains("cannot list /nowhere/at/all"), "{why}");

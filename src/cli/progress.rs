@@ -1,146 +1,68 @@
 //! What a person sees of something that takes a while: a line for each part, with a bar while it moves. Only on a terminal; in a pipe, notes alone.
 
-use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use indicatif::{BinaryBytes, MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::olm::oci::Watch;
 
-/// How often the bar is drawn at most.
-const EVERY: Duration = Duration::from_millis(100);
-/// The bar, in characters.
-const WIDTH: u64 = 30;
+/// There is one, on standard error, and each of those that move at the same time has a line of its own.
+static TERMINAL: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 /// So much of a part's name is shown, in characters: enough of a digest.
 const NAME: usize = 19;
 
-/// Tells on standard error.
+/// Tells of one part after the other.
 #[derive(Debug)]
-pub(super) struct Progress {
-    is_seen: bool,
-    part: Mutex<Part>,
-}
-
-#[derive(Debug)]
-struct Part {
-    name: String,
-    done: u64,
-    all: u64,
-    drawn: Instant,
-}
+pub(super) struct Progress(Mutex<ProgressBar>);
 
 impl Progress {
     pub(super) fn shared() -> Arc<Self> {
-        let part = Part {
-            name: String::new(),
-            done: 0,
-            all: 0,
-            drawn: Instant::now(),
-        };
-        Arc::new(Self {
-            is_seen: io::stderr().is_terminal(),
-            part: Mutex::new(part),
-        })
+        Arc::new(Self(Mutex::new(ProgressBar::hidden())))
     }
 
-    /// Changes the part and writes what is to be shown of it, if anybody sees it.
-    fn show(&self, change: impl FnOnce(&mut Part) -> Option<String>) {
-        if !self.is_seen {
-            return;
-        }
-        let mut part = self.part.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = change(&mut part) {
-            // Who cannot be told anything goes on all the same
-            let _ = write!(io::stderr().lock(), "\r\x1b[K{line}");
-        }
+    fn bar(&self) -> MutexGuard<'_, ProgressBar> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was not ended has failed, and why is told.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar().finish_and_clear();
     }
 }
 
 impl Watch for Progress {
     fn begins(&self, name: &str, bytes: u64) {
-        self.show(|part| {
-            *part = Part {
-                name: name.chars().take(NAME).collect(),
-                done: 0,
-                all: bytes,
-                drawn: Instant::now(),
-            };
-            Some(part.bar())
-        });
+        let name: String = name.chars().take(NAME).collect();
+        let bar = ProgressBar::new(bytes).with_style(style()).with_prefix(name);
+        let bar = TERMINAL.add(bar);
+        bar.tick();
+        let before = std::mem::replace(&mut *self.bar(), bar);
+        before.finish_and_clear();
     }
 
     fn moves(&self, bytes: u64) {
-        self.show(|part| {
-            part.done += bytes;
-            let is_due = part.drawn.elapsed() >= EVERY;
-            is_due.then(|| {
-                part.drawn = Instant::now();
-                part.bar()
-            })
-        });
+        self.bar().inc(bytes);
     }
 
     fn ends(&self, how: &str) {
-        self.show(|part| Some(format!("{:NAME$} {:>10} {how}\n", part.name, size(part.all))));
+        let bar = self.bar();
+        bar.finish_and_clear();
+        let size = BinaryBytes(bar.length().unwrap_or_default()).to_string();
+        // Who cannot be told anything goes on all the same
+        let _ = TERMINAL.println(format!("{:NAME$} {size:>10} {how}", bar.prefix()));
     }
 
     fn notes(&self, what: &str) {
-        let clear = if self.is_seen { "\r\x1b[K" } else { "" };
-        let _ = writeln!(io::stderr().lock(), "{clear}note: {what}");
+        TERMINAL.suspend(|| eprintln!("note: {what}"));
     }
 }
 
-impl Part {
-    fn bar(&self) -> String {
-        let filled = match self.all {
-            0 => WIDTH,
-            all => (self.done.min(all)).saturating_mul(WIDTH) / all,
-        };
-        let filled = usize::try_from(filled).unwrap_or_default();
-        let width = usize::try_from(WIDTH).unwrap_or_default();
-        format!(
-            "{:NAME$} {:>10} [{:<width$}] {}",
-            self.name,
-            size(self.all),
-            "=".repeat(filled),
-            size(self.done)
-        )
-    }
-}
-
-/// As people tell it.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case(0, 0, "==============================")]
-    #[case(0, 10, "                              ")]
-    #[case(5, 10, "===============               ")]
-    #[case(99, 10, "==============================")]
-    fn a_bar_is_as_long_as_what_is_done(#[case] done: u64, #[case] all: u64, #[case] bar: &str) {
-        let part = Part {
-            name: "a".to_owned(),
-            done,
-            all,
-            drawn: Instant::now(),
-        };
-        assert!(part.bar().contains(&format!("[{bar}]")), "{}", part.bar());
-    }
-
-    #[rstest]
-    #[case(1023, "1023 B")]
-    #[case(1536, "1.5 KiB")]
-    #[case(3 << 20, "3.0 MiB")]
-    fn sizes_are_told_as_people_tell_them(#[case] bytes: u64, #[case] expected: &str) {
-        assert_eq!(size(bytes), expected);
-    }
+fn style() -> ProgressStyle {
+    let template = format!("{{prefix:{NAME}}} {{binary_total_bytes:>10}} [{{bar:30}}] {{binary_bytes}}");
+    let style = ProgressStyle::with_template(&template);
+    style
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=  ")
 }

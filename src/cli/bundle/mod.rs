@@ -13,7 +13,7 @@ mod trial;
 mod unpack;
 mod validate;
 
-use super::Outcome;
+use super::{Outcome, stop};
 pub(super) use generate::context_of;
 
 /// Make and judge OLM bundles, build, push, pull and unpack their images, and try them on a cluster.
@@ -51,6 +51,7 @@ enum Command {
 /// # Errors
 /// What is wrong with the manifests, the bundle, the image or the options, what a registry or a cluster refuses, or a file that cannot be read or written.
 pub fn main(args: Args) -> Outcome {
+    stop::listen()?;
     match args.command {
         Command::Generate(args) => generate::main(*args),
         Command::Validate(args) => validate::main(&args),

@@ -6,9 +6,9 @@ use clap::ValueEnum;
 
 use super::platforms;
 use crate::cli::held::{Held, Reading};
-use crate::cli::{Failure, Outcome, findings};
+use crate::cli::{Failure, Outcome, files, findings};
 use crate::olm::findings::Finding;
-use crate::olm::registry_v1::{Bundle, Suite, validate, validate_platforms};
+use crate::olm::registry_v1::{Bundle, Categories, Suite, validate_for, validate_platforms};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -18,6 +18,9 @@ pub(super) struct Args {
     /// Rules that not every bundle is meant to keep. Repeat it, or separate them by commas.
     #[arg(long, value_enum, value_delimiter = ',')]
     with: Vec<With>,
+    /// With operatorhub: the categories of another hub, {"categories": ["A", "B"]}.
+    #[arg(long, value_name = "FILE", env = "OPERATOR_BUNDLE_CATEGORIES")]
+    categories: Option<PathBuf>,
     #[command(flatten)]
     report: findings::Report,
     #[command(
@@ -59,12 +62,25 @@ impl With {
 pub(super) fn main(args: &Args) -> Outcome {
     let suites: Vec<Suite> = args.with.iter().flat_map(|with| with.suites()).copied().collect();
     let held = Held::bundle(&args.bundle, &args.reading)?;
-    let mut found = validate(held.folder(), &suites)?;
+    let categories = match args
+        .categories
+        .as_deref()
+        .filter(|file| !file.as_os_str().is_empty())
+    {
+        Some(file) => categories(file)?,
+        None => Categories::default(),
+    };
+    let mut found = validate_for(&categories, held.folder(), &suites)?;
     if args.with.contains(&With::Multiarch) {
         found.extend(multiarch(held.folder(), &args.reading)?);
         found.sort();
     }
     findings::report(held.subject(), &held.told(found), &args.report)
+}
+
+fn categories(file: &Path) -> Result<Categories, Failure> {
+    let read = Categories::of(&files::text("--categories", file)?);
+    read.map_err(|why| format!("--categories is {:?}: {why}", file.display().to_string()).into())
 }
 
 fn multiarch(folder: &Path, reading: &Reading) -> Result<Vec<Finding>, Failure> {

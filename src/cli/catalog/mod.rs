@@ -15,7 +15,7 @@ mod shown;
 mod sources;
 mod validate;
 
-use super::Outcome;
+use super::{Outcome, stop};
 pub(super) use add::{EdgeArgs, tell_risks};
 
 /// Make, judge, show and serve file-based catalogs, and build and push their images.
@@ -66,6 +66,10 @@ enum Command {
 /// # Errors
 /// What is wrong with the bundle, the catalog, the image or the options, what a registry refuses, or a file that cannot be read or written.
 pub fn main(args: Args) -> Outcome {
+    // The server listens for signals itself
+    if !matches!(args.command, Command::Serve(_)) {
+        stop::listen()?;
+    }
     match args.command {
         Command::Init(args) => init::init(args),
         Command::Generate(args) => add::generate(*args),

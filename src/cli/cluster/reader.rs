@@ -46,6 +46,7 @@ pub(in crate::cli) const JOB: Kind<'static> = kind("/apis/batch/v1", "jobs");
 pub(in crate::cli) const POD: Kind<'static> = kind("/api/v1", "pods");
 pub(in crate::cli) const NAMESPACE: Kind<'static> = kind("/api/v1", "namespaces");
 pub(in crate::cli) const CONFIG_MAP: Kind<'static> = kind("/api/v1", "configmaps");
+pub(in crate::cli) const SECRET: Kind<'static> = kind("/api/v1", "secrets");
 pub(in crate::cli) const SERVICE: Kind<'static> = kind("/api/v1", "services");
 pub(in crate::cli) const DEFINITION: Kind<'static> =
     kind("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions");

@@ -33,7 +33,7 @@ pub use content::Content;
 pub use digest::Digest;
 pub use error::Error;
 pub use name::{Name, Version};
-pub use output::Scratch;
 pub(super) use output::own;
+pub use output::{Scratch, remove_what_is_unfinished};
 pub use types::{Descriptor, Platform};
 pub use watch::Watch;

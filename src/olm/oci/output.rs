@@ -1,11 +1,30 @@
 //! What is written is there whole, or not at all.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::Error;
+
+/// What is removed when it is dropped, for a process that ends before that.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what was begun and is not whole, wherever it is, for a process that ends now: other threads may work on it, and are not waited for.
+pub fn remove_what_is_unfinished() {
+    for path in unfinished().iter() {
+        // Once more, if somebody wrote to it just then
+        if remove(path).is_err() {
+            let _ = remove(path);
+        }
+    }
+}
 
 /// Something beside its target, which takes the target's name once it is whole. What is dropped before is removed.
 #[derive(Debug)]
@@ -56,6 +75,7 @@ impl Staged {
         if let Some(parent) = target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(|source| Error::file("create", parent, source))?;
         }
+        unfinished().insert(staged.temporary.clone());
         Ok(staged)
     }
 
@@ -96,6 +116,7 @@ impl Drop for Staged {
     fn drop(&mut self) {
         // It has got its name, or nobody wants it
         let _ = remove(&self.temporary);
+        unfinished().remove(&self.temporary);
     }
 }
 
@@ -129,6 +150,7 @@ impl Scratch {
         // What is there already is somebody else's, and may lead elsewhere
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|source| Error::file("create", &path, source))?;
+        unfinished().insert(path.clone());
         Ok(Self(path))
     }
 
@@ -142,6 +164,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // Whoever stopped us may have taken it away already
         let _ = remove(&self.0);
+        unfinished().remove(&self.0);
     }
 }
 

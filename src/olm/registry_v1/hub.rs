@@ -36,7 +36,34 @@ const CATEGORIES: [&str; 16] = [
     "Observability",
 ];
 
-pub(super) fn check(csv: &Object, found: &mut Vec<Finding>) {
+/// What an operator may say that it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Categories(Vec<String>);
+
+/// Those of OperatorHub.
+impl Default for Categories {
+    fn default() -> Self {
+        Self(CATEGORIES.map(str::to_owned).into())
+    }
+}
+
+impl Categories {
+    /// Those of another hub, as upstream's validator takes them: `{"categories": ["A", "B"]}`.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn of(text: &str) -> Result<Self, String> {
+        #[derive(serde::Deserialize)]
+        struct Listed {
+            categories: Vec<String>,
+        }
+        let Listed { categories } = serde_json::from_str(text)
+            .map_err(|error| format!("{error}; accepted is {{\"categories\": [\"A\", \"B\"]}}"))?;
+        Ok(Self(categories))
+    }
+}
+
+pub(super) fn check(csv: &Object, categories: &Categories, found: &mut Vec<Finding>) {
     if csv.text("/spec/provider/name").trim().is_empty() {
         found.push(csv.finding(
             &codes::HUB_PROVIDER,
@@ -71,7 +98,7 @@ pub(super) fn check(csv: &Object, found: &mut Vec<Finding>) {
         found.push(csv.finding(&codes::HUB_VERSION, "/spec/version", message));
     }
     icon(csv, found);
-    annotations(csv, found);
+    annotations(csv, categories, found);
 }
 
 /// `NAME@DOMAIN`, alone or as `Somebody <NAME@DOMAIN>`.
@@ -137,7 +164,7 @@ fn icon(csv: &Object, found: &mut Vec<Finding>) {
     }
 }
 
-fn annotations(csv: &Object, found: &mut Vec<Finding>) {
+fn annotations(csv: &Object, categories: &Categories, found: &mut Vec<Finding>) {
     let annotation = |name: &str| csv.body["metadata"]["annotations"][name].as_str();
     if let Some(level) = annotation("capabilities")
         && !CAPABILITIES.contains(&level)
@@ -157,10 +184,10 @@ fn annotations(csv: &Object, found: &mut Vec<Finding>) {
         .flat_map(|all| all.split(','))
     {
         let category = category.trim();
-        if !CATEGORIES.contains(&category) {
+        if !categories.0.iter().any(|accepted| accepted == category) {
             let message = format!(
                 "categories names {category:?}; accepted are {}",
-                CATEGORIES.join(", ")
+                categories.0.join(", ")
             );
             found.push(csv.finding(
                 &codes::HUB_CATEGORIES,

@@ -30,6 +30,7 @@ mod score;
 mod shapes;
 mod structural;
 
+pub use hub::Categories;
 pub use multiarch::{Platforms, validate_platforms};
 pub use read::Bundle;
 pub(super) use schema::breaches;
@@ -65,6 +66,14 @@ impl Suite {
 /// # Errors
 /// [`Error::File`]: the folder itself cannot be read; whatever is wrong in it is among the findings.
 pub fn validate(folder: &Path, suites: &[Suite]) -> Result<Vec<Finding>, Error> {
+    validate_for(&Categories::default(), folder, suites)
+}
+
+/// As [`validate`], for a hub with categories of its own.
+///
+/// # Errors
+/// As there.
+pub fn validate_for(categories: &Categories, folder: &Path, suites: &[Suite]) -> Result<Vec<Finding>, Error> {
     let (bundle, mut found) = Bundle::read(folder)?;
     metadata::check(&bundle, &mut found);
     objects::check(&bundle, &mut found);
@@ -83,7 +92,7 @@ pub fn validate(folder: &Path, suites: &[Suite]) -> Result<Vec<Finding>, Error> 
     for suite in suites {
         let Some(csv) = csv else { break };
         match suite {
-            Suite::OperatorHub => hub::check(csv, &mut found),
+            Suite::OperatorHub => hub::check(csv, categories, &mut found),
             Suite::GoodPractices => practices::check(&bundle, csv, &mut found),
             Suite::OlmV1 => olm_v1::check(&bundle, csv, &mut found),
             Suite::Scorecard => score::check(&bundle, csv, &mut found),

@@ -32,13 +32,16 @@ impl Trial {
         metadata
     }
 
-    /// The catalog, for OLM. It is served elsewhere, so OLM makes no pod of its own.
+    /// The catalog, for OLM. It is served elsewhere, so OLM makes no pod of its own; with these Secrets of the namespace the Job that unpacks bundles pulls them.
     #[must_use]
-    pub fn source(&self) -> Value {
+    pub fn source(&self, secrets: &[String]) -> Value {
         let address = format!("{}.{}.svc:{PORT}", self.name(), self.namespace);
         json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource", "metadata": self.metadata(),
-            "spec": {"sourceType": "grpc", "address": address, "displayName": format!("{} on trial", self.package), "publisher": "roadstead bundle run"},
+            "spec": {
+                "sourceType": "grpc", "address": address, "displayName": format!("{} on trial", self.package), "publisher": "roadstead bundle run",
+                "secrets": secrets,
+            },
         })
     }
 
@@ -70,7 +73,7 @@ impl Trial {
         })
     }
 
-    /// The pod that serves it, by this program, as the restricted standard wants it.
+    /// The pod that serves it, by this program, as the restricted standard wants it. Its image is pulled with the Secrets of its CatalogSource.
     #[must_use]
     pub fn server(&self, catalog: &str, image: &str, source: &Value) -> Value {
         let file = format!("/configs/{CONTENT}");
@@ -84,6 +87,8 @@ impl Trial {
             // As a file of its own: in a folder, a ConfigMap is three times
             "volumeMounts": [{"name": "catalog", "mountPath": file, "subPath": CONTENT, "readOnly": true}],
         });
+        let secrets = source["spec"]["secrets"].as_array().into_iter().flatten();
+        let secrets: Vec<Value> = secrets.map(|name| json!({"name": name})).collect();
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": self.owned(source),
             "spec": {
@@ -95,6 +100,7 @@ impl Trial {
                     },
                     "spec": {
                         "automountServiceAccountToken": false, "enableServiceLinks": false, "containers": [container],
+                        "imagePullSecrets": secrets,
                         "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
                         "volumes": [{"name": "catalog", "configMap": {"name": self.name()}}],
                     },

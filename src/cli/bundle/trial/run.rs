@@ -7,12 +7,13 @@ use serde_json::Value;
 use super::stages::Stages;
 use super::{Bundle, Definitions, Patience, Site, Where, follow, told_to_stop};
 use crate::cli::cluster::reader::{
-    CATALOG_SOURCE, CONFIG_MAP, CSV, DEPLOYMENT, Kind, NAMESPACE, NO_COPIES, OPERATOR_GROUP, SERVICE,
-    SUBSCRIPTION,
+    CATALOG_SOURCE, CONFIG_MAP, CSV, DEPLOYMENT, Kind, NAMESPACE, NO_COPIES, OPERATOR_GROUP, Refusal, SECRET,
+    SERVICE, SUBSCRIPTION,
 };
 use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::catalog::{Catalog, Edges, Rendered, default_channel_of};
+use crate::olm::manifests::text;
 use crate::olm::trial::{Place, Trial, begin, extend};
 use crate::package::operator_image;
 
@@ -34,6 +35,9 @@ pub(in crate::cli::bundle) struct Args {
     /// The image of this program, which serves the catalog in the cluster. Default: the one that is published with this version.
     #[arg(long, value_name = "IMAGE", env = "ROADSTEAD_SERVER_IMAGE")]
     server_image: Option<String>,
+    /// Secrets of the namespace with which the cluster pulls the bundle's image, and the server's. What the operator's own pods pull is its service account's.
+    #[arg(long = "pull-secret", value_name = "SECRET", value_delimiter = ',')]
+    pull_secrets: Vec<String>,
     #[command(flatten)]
     definitions: Definitions,
     #[command(flatten)]
@@ -88,6 +92,9 @@ async fn run(args: &Args, bundle: &Rendered, wanted: &Wanted) -> Result<String, 
     let place = place(&site, &trial).await?;
     let group = begin(&trial, &place, &wanted.csv, &wanted.modes, &args.watch)?;
     args.definitions.check(&site, &trial, bundle).await?;
+    for secret in &args.pull_secrets {
+        check_secret(&site, secret).await?;
+    }
     let image = args.server_image.clone();
     let image = image.unwrap_or_else(|| operator_image(env!("CARGO_PKG_VERSION")));
     stages.tell(&format!(
@@ -96,7 +103,8 @@ async fn run(args: &Args, bundle: &Rendered, wanted: &Wanted) -> Result<String, 
         site.namespace,
         trial.name()
     ));
-    make(&site, &trial, wanted, &image, group.as_ref()).await?;
+    let source = trial.source(&args.pull_secrets);
+    make(&site, &trial, wanted, &source, &image, group.as_ref()).await?;
     let versions = [wanted.csv.clone()];
     follow::until_installed(&site, &trial, &versions, args.patience.timeout, &mut stages).await?;
     Ok(site.namespace)
@@ -134,8 +142,37 @@ async fn place(site: &Site, trial: &Trial) -> Result<Place, Failure> {
     })
 }
 
+/// Without it, or with one of another kind, what pulls would be told so by its pods alone.
+async fn check_secret(site: &Site, name: &str) -> Outcome {
+    let namespace = &site.namespace;
+    let found = match site.reader.get(&SECRET, Some(namespace), name).await {
+        // Who may not look at Secrets may have one all the same
+        Err(Refusal::Forbidden(_)) => return Ok(()),
+        found => found.map_err(|refusal| format!("cannot read Secret {namespace}/{name}: {refusal}"))?,
+    };
+    let kind = found.as_ref().map(|secret| text(secret, "/type"));
+    match kind {
+        Some("kubernetes.io/dockerconfigjson" | "kubernetes.io/dockercfg") => Ok(()),
+        Some(other) => Err(format!(
+            "--pull-secret is {name:?}, a Secret of type {other:?}; accepted are kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg"
+        )
+        .into()),
+        None => Err(format!(
+            "--pull-secret is {name:?}, and {namespace} has no such Secret; `kubectl create secret docker-registry {name} -n {namespace}` makes one"
+        )
+        .into()),
+    }
+}
+
 /// In an order in which each finds what it needs. What could not be made is told with what is there by then; `cleanup` removes that.
-async fn make(site: &Site, trial: &Trial, wanted: &Wanted, image: &str, group: Option<&Value>) -> Outcome {
+async fn make(
+    site: &Site,
+    trial: &Trial,
+    wanted: &Wanted,
+    source: &Value,
+    image: &str,
+    group: Option<&Value>,
+) -> Outcome {
     let create = async |kind: &Kind<'_>, object: &Value| {
         let made = site.writer.create(kind, &site.namespace, object).await;
         made.map_err(|refusal| {
@@ -148,7 +185,7 @@ async fn make(site: &Site, trial: &Trial, wanted: &Wanted, image: &str, group: O
     };
     // Whether it may be as large as it is, before anything is made
     trial.content(&wanted.catalog, &Value::Null)?;
-    let source = create(&CATALOG_SOURCE, &trial.source()).await?;
+    let source = create(&CATALOG_SOURCE, source).await?;
     create(&CONFIG_MAP, &trial.content(&wanted.catalog, &source)?).await?;
     create(&SERVICE, &trial.service(&source)).await?;
     create(&DEPLOYMENT, &trial.server(&wanted.catalog, image, &source)).await?;

@@ -92,7 +92,7 @@ fn a_name_of_a_trial_is_a_name_of_a_service() {
 #[test]
 fn what_serves_the_catalog_has_no_rights_and_goes_with_the_catalog_source() {
     let trial = trial();
-    let mut source = trial.source();
+    let mut source = trial.source(&["pull".to_owned()]);
     source["metadata"]["uid"] = json!("1-2-3");
     let objects = [
         trial.content("schema: olm.package", &source).unwrap(),
@@ -124,7 +124,7 @@ fn another_catalog_makes_another_pod_and_the_same_one_none() {
     assert_eq!(trial.other_server("a"), trial.other_server("a"));
     assert_ne!(trial.other_server("a"), trial.other_server("b"));
     let template = "/spec/template/metadata/annotations";
-    let made = trial.server("a", "image", &trial.source());
+    let made = trial.server("a", "image", &trial.source(&[]));
     assert_eq!(made.pointer(template), trial.other_server("a").pointer(template));
 }
 
