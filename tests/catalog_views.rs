@@ -11,6 +11,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use catalogs::{bundle, channel, package, rich, write};
 use roadstead::olm::fbc::view::{View, diff};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 fn written(documents: &[Value]) -> tempfile::TempDir {
@@ -246,6 +247,37 @@ fn the_ways_of_those_who_are_in_no_channel_are_compared() {
     ));
     let new = written(&with(json!({"name": "a.v1.0.0", "skipRange": ">=0.5.0 <1.0.0"})));
     insta::assert_snapshot!(told(old.path(), &["diff", new.path().to_str().unwrap()]));
+}
+
+/// Of versions that are not in the catalog any more, nobody else tells.
+#[rstest]
+#[case::it_is_gone("<2.0.0", "", true)]
+#[case::it_is_narrower("<2.0.0", "<1.5.0", true)]
+#[case::it_has_a_hole("<2.0.0", "<2.0.0 !1.3.0", true)]
+#[case::it_begins_later("<2.0.0", ">0.9.0-rc.1 <2.0.0", true)]
+#[case::it_is_wider(">=1.0.0 <1.5.0", "<2.0.0", false)]
+#[case::it_is_new("", "<2.0.0", false)]
+#[case::it_is_written_otherwise(">=1.0.0 <2.0.0", "1.x", false)]
+fn whoever_was_in_a_range_and_is_not_any_more_loses_the_way(
+    #[case] before: &str,
+    #[case] after: &str,
+    #[case] is_lost: bool,
+) {
+    let with = |range: &str| {
+        written(&[
+            package("a", "stable"),
+            channel("a", "stable", json!([{"name": "a.v2.0.0", "skipRange": range}])),
+            bundle("a", "2.0.0", &[]),
+        ])
+    };
+    let (old, new) = (with(before), with(after));
+    let words = ["diff", new.path().to_str().unwrap(), "--strict"];
+    let compared = catalog(old.path(), &words);
+    if is_lost {
+        compared.failure();
+    } else {
+        compared.success();
+    }
 }
 
 #[test]

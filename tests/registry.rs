@@ -14,7 +14,7 @@ use std::time::Duration;
 use catalogs::{bundle, channel, package};
 use roadstead::olm::registry::api::experimental_registry_client::ExperimentalRegistryClient;
 use roadstead::olm::registry::api::registry_client::RegistryClient;
-use roadstead::olm::registry::{Limits, Watched, api, serve};
+use roadstead::olm::registry::{Limits, Patience, Watched, api, serve};
 use roadstead::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -267,7 +267,10 @@ async fn connections_that_say_nothing_keep_nobody_out() {
         connections: 4,
         begin: Duration::from_millis(200),
         // Only because of the silence
-        idle: SOON * 100,
+        patience: Patience {
+            idle: SOON * 100,
+            stalled: SOON * 100,
+        },
         ..quick()
     };
     let running = running_within(folder.path(), limits).await;
@@ -288,7 +291,10 @@ async fn connections_that_ask_nothing_make_room_for_others() {
     catalogs::write(folder.path(), &versions(&["1.0.0"]));
     let limits = Limits {
         connections: 4,
-        idle: Duration::from_millis(200),
+        patience: Patience {
+            idle: Duration::from_millis(200),
+            stalled: SOON * 100,
+        },
         ..quick()
     };
     let running = running_within(folder.path(), limits).await;
@@ -313,8 +319,31 @@ async fn connections_that_ask_nothing_make_room_for_others() {
         assert_eq!(answer.default_channel_name, "stable");
         idle.push(another);
     }
-    let ended = timeout(limits.idle, health.message()).await;
+    let ended = timeout(limits.patience.idle, health.message()).await;
     assert!(ended.is_err(), "whoever listened was sent away: {ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_only_listen_keep_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &versions(&["1.0.0"]));
+    let limits = Limits {
+        connections: 4,
+        patience: Patience {
+            idle: Duration::from_millis(200),
+            stalled: Duration::from_millis(500),
+        },
+        ..quick()
+    };
+    let running = running_within(folder.path(), limits).await;
+    let endpoint = Channel::from_shared(format!("http://{}", running.address)).unwrap();
+    let mut listening = Vec::new();
+    for _ in 0..limits.connections {
+        let mut health = HealthClient::new(endpoint.connect().await.unwrap());
+        let watch = health.watch(HealthCheckRequest::default()).await.unwrap();
+        listening.push(watch.into_inner());
+    }
+    timeout(SOON, running.until_head_is("a.v1.0.0")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

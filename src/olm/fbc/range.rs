@@ -55,6 +55,35 @@ impl Range {
         };
         self.0.iter().any(|all| all.iter().all(is_met))
     }
+
+    /// Versions of which each is meant as all of those are that lie between it and the next: each bound, what is next below and above it, and the lowest of all.
+    pub fn edges(&self) -> Vec<Version> {
+        let lowest = semver::Prerelease::new("0").unwrap_or_default();
+        let mut edges = vec![Version {
+            pre: lowest.clone(),
+            ..Version::new(0, 0, 0)
+        }];
+        for Condition { version, .. } in self.0.iter().flatten() {
+            let below = Version {
+                pre: lowest.clone(),
+                ..version.clone()
+            };
+            let above = if version.pre.is_empty() {
+                Version {
+                    patch: version.patch.saturating_add(1),
+                    ..below.clone()
+                }
+            } else {
+                let longer = semver::Prerelease::new(&format!("{}.0", version.pre));
+                Version {
+                    pre: longer.unwrap_or_default(),
+                    ..version.clone()
+                }
+            };
+            edges.extend([below, version.clone(), above]);
+        }
+        edges
+    }
 }
 
 impl std::str::FromStr for Range {

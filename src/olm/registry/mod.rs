@@ -23,6 +23,7 @@ mod watched;
 
 pub use answers::Answers;
 pub use index::{Index, Refused};
+pub use places::Patience;
 pub use serve::{Limits, serve};
 pub use watched::Watched;
 

@@ -1,5 +1,6 @@
 //! Places for connections: so many at once. Where all are taken, whoever has asked nothing for the longest is asked to leave, since a client that is sound comes
-//! again when it needs something, and one that is not would keep its place for ever.
+//! again when it needs something, and one that is not would keep its place for ever. Where all ask something, it is whoever's answer has stood still for the
+//! longest: it only listens, or does not read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +17,16 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub(super) struct Places {
     free: Arc<Semaphore>,
     taken: Arc<Mutex<Taken>>,
-    /// Whoever has asked nothing for so long may be asked to leave.
-    idle: Duration,
+    patience: Patience,
+}
+
+/// Who may be asked to leave where others wait.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Patience {
+    /// Whoever has asked nothing for so long. It has as long to leave.
+    pub idle: Duration,
+    /// If there is none: to whom nothing was sent for so long of what it has asked.
+    pub stalled: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -30,18 +39,18 @@ struct Taken {
 struct Guest {
     /// How many questions are being answered.
     questions: usize,
-    /// When the last answer ended, or the connection began.
+    /// When a part of an answer was last sent, or the last one ended, or the connection began.
     since: Instant,
     is_asked: bool,
     leave: Arc<Notify>,
 }
 
 impl Places {
-    pub(super) fn new(number: usize, idle: Duration) -> Self {
+    pub(super) fn new(number: usize, patience: Patience) -> Self {
         Self {
             free: Arc::new(Semaphore::new(number)),
             taken: Arc::default(),
-            idle,
+            patience,
         }
     }
 
@@ -78,12 +87,14 @@ impl Places {
     }
 
     fn ask_the_idlest(&self) {
+        let Patience { idle, stalled } = self.patience;
         self.with(|taken| {
             let may_go = |guest: &&mut Guest| {
-                guest.questions == 0 && !guest.is_asked && guest.since.elapsed() >= self.idle
+                let patience = if guest.questions == 0 { idle } else { stalled };
+                !guest.is_asked && guest.since.elapsed() >= patience
             };
             let guests = taken.guests.values_mut().filter(may_go);
-            if let Some(guest) = guests.min_by_key(|guest| guest.since) {
+            if let Some(guest) = guests.min_by_key(|guest| (guest.questions > 0, guest.since)) {
                 guest.is_asked = true;
                 guest.leave.notify_one();
             }
@@ -148,6 +159,14 @@ impl Asking {
 #[derive(Debug)]
 pub(super) struct Question(Asking);
 
+impl Question {
+    /// A part of the answer is sent.
+    pub(super) fn moves(&self) {
+        let Asking { number, all } = &self.0;
+        all.guest(*number, |guest| guest.since = Instant::now());
+    }
+}
+
 impl Drop for Question {
     fn drop(&mut self) {
         let Asking { number, all } = &self.0;
@@ -162,7 +181,10 @@ impl Drop for Question {
 mod tests {
     use super::*;
 
-    const IDLE: Duration = Duration::from_secs(2);
+    const PATIENCE: Patience = Patience {
+        idle: Duration::from_secs(2),
+        stalled: Duration::from_secs(10),
+    };
 
     async fn is_asked(place: &Place) -> bool {
         timeout(Duration::from_millis(1), place.is_wanted()).await.is_ok()
@@ -170,7 +192,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_has_asked_nothing_for_the_longest_is_asked_to_leave_for_another() {
-        let places = Places::new(3, IDLE);
+        let places = Places::new(3, PATIENCE);
         let mut all = Vec::new();
         for _ in 0..3 {
             all.push(places.take().await.unwrap());
@@ -183,18 +205,40 @@ mod tests {
             let places = places.clone();
             async move { places.take().await }
         });
-        timeout(IDLE * 2, all[2].is_wanted()).await.unwrap();
+        timeout(PATIENCE.idle * 2, all[2].is_wanted()).await.unwrap();
         assert!(!is_asked(&all[0]).await && !is_asked(&all[1]).await);
         drop(all.pop());
         let _fourth = timeout(AGAIN, waiting).await.unwrap().unwrap().unwrap();
         assert!(!is_asked(&all[1]).await, "one is enough");
     }
 
+    /// They could keep everybody else out for ever.
+    #[tokio::test(start_paused = true)]
+    async fn where_all_ask_something_whoever_was_sent_nothing_for_the_longest_is_asked_to_leave() {
+        let places = Places::new(2, PATIENCE);
+        let (listens, reads) = (places.take().await.unwrap(), places.take().await.unwrap());
+        let _listening = listens.asking().one();
+        let read = reads.asking().one();
+        let waiting = tokio::spawn(async move { places.take().await });
+        for second in 0.. {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            read.moves();
+            assert!(!is_asked(&reads).await);
+            if is_asked(&listens).await {
+                assert!(second >= 9, "it is left in peace for a while: {second} s");
+                break;
+            }
+            assert!(second < 12, "for no longer than that");
+        }
+        drop(listens);
+        assert!(timeout(AGAIN, waiting).await.unwrap().unwrap().is_some());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn where_there_is_room_nobody_is_asked_to_leave() {
-        let places = Places::new(2, IDLE);
+        let places = Places::new(2, PATIENCE);
         let one = places.take().await.unwrap();
-        tokio::time::advance(IDLE * 1000).await;
+        tokio::time::advance(PATIENCE.idle * 1000).await;
         let other = places.take().await.unwrap();
         assert!(!is_asked(&one).await && !is_asked(&other).await);
     }

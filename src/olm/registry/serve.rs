@@ -25,7 +25,7 @@ use tracing::{debug, info, warn};
 use super::api::experimental_registry_server::ExperimentalRegistryServer;
 use super::api::registry_server::RegistryServer;
 use super::follow::follow;
-use super::places::{Asking, Place, Places};
+use super::places::{Asking, Patience, Place, Places};
 use super::{Answers, Index, Watched, api};
 
 /// What bounds the server.
@@ -35,8 +35,8 @@ pub struct Limits {
     pub connections: usize,
     /// A connection has so long for the first bytes of HTTP/2.
     pub begin: Duration,
-    /// Where others wait, a connection that has asked nothing for so long is asked to end, and has as long for it.
-    pub idle: Duration,
+    /// Whose connection is ended where others wait.
+    pub patience: Patience,
     /// Questions at once on a connection.
     pub streams: u32,
     /// The longest question, in bytes: they hold names alone.
@@ -56,7 +56,10 @@ impl Default for Limits {
         Self {
             connections: 256,
             begin: Duration::from_secs(5),
-            idle: Duration::from_secs(2),
+            patience: Patience {
+                idle: Duration::from_secs(2),
+                stalled: Duration::from_secs(10),
+            },
             streams: 64,
             request: 64 << 10,
             look: Duration::from_secs(2),
@@ -173,7 +176,7 @@ impl Server {
         connections: &mut JoinSet<()>,
         ended: &watch::Receiver<bool>,
     ) {
-        let places = Places::new(self.limits.connections, self.limits.idle);
+        let places = Places::new(self.limits.connections, self.limits.patience);
         loop {
             while connections.try_join_next().is_some() {}
             match listener.accept().await {
@@ -226,7 +229,7 @@ impl Server {
         let allowed = tokio::select! {
             outcome = connection.as_mut() => return told(outcome),
             _ = self.catalog.changed() => self.limits.leave,
-            () = place.is_wanted() => self.limits.idle,
+            () = place.is_wanted() => self.limits.patience.idle,
             () = async { drop(ended.wait_for(|ended| *ended).await) } => self.limits.grace,
         };
         connection.as_mut().graceful_shutdown();
@@ -260,7 +263,7 @@ impl Server {
                 };
                 // It is answered when nothing of the answer is left
                 let until_its_end = move |frame| {
-                    let _ = &question;
+                    question.moves();
                     frame
                 };
                 Ok(response.map(|body| Body::new(body.map_frame(until_its_end))))

@@ -1,5 +1,6 @@
 //! The CatalogSource, and what it has of the package.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::command::{SUBSCRIPTION, list_packages, patch};
@@ -9,14 +10,17 @@ use super::link::{Kind, Link, Trouble};
 use super::pods::{ailing, is_ready};
 use crate::olm::findings::listed;
 
+/// What a catalog's pod is given to become ready: its image may have to be pulled, and OLM probes it each ten seconds.
+const STARTS: SignedDuration = SignedDuration::from_mins(5);
+
 /// Judges the CatalogSource that the Subscription names.
-pub(super) fn catalog_source(facts: &Facts) -> Link {
+pub(super) fn catalog_source(facts: &Facts, now: Timestamp) -> Link {
     let (namespace, name) = source(&facts.subscription);
     let link = Link::new(Kind::CatalogSource, format!("{namespace}/{name}"));
     match &facts.source {
         Err(why) => link.unseen(why),
         Ok(None) => link.state("absent").wrong(absent(facts)),
-        Ok(Some(source)) => judged(described(link, source, facts), source, facts),
+        Ok(Some(source)) => judged(described(link, source, facts), source, facts, now),
     }
 }
 
@@ -41,7 +45,7 @@ fn described(link: Link, source: &Value, facts: &Facts) -> Link {
         .detail("priority", priority)
 }
 
-fn judged(link: Link, source: &Value, facts: &Facts) -> Link {
+fn judged(link: Link, source: &Value, facts: &Facts, now: Timestamp) -> Link {
     let path = path(source);
     if !text(source, "/status/reason").is_empty() {
         let trouble = Trouble::new(format!("OLM cannot use the CatalogSource {path}."))
@@ -67,6 +71,11 @@ fn judged(link: Link, source: &Value, facts: &Facts) -> Link {
             link.wrong(ailing.explain(trouble))
         }
         ("READY", None) => link,
+        _ if is_starting(source, facts)
+            && now.duration_since(begun(source, pods).unwrap_or(now)) >= STARTS =>
+        {
+            link.wrong(never_ready(source, pods))
+        }
         _ if is_starting(source, facts) => link.waits(Trouble::new(format!(
             "The catalog {path} is being started: no pod of it is ready yet."
         ))),
@@ -82,6 +91,31 @@ fn is_starting(source: &Value, facts: &Facts) -> bool {
     let has_pods = text(source, "/spec/address").is_empty();
     let pods = facts.source_pods.as_ref();
     has_pods && pods.is_ok_and(|pods| !pods.iter().any(is_ready))
+}
+
+/// Since when the catalog has been waited for: its last pod, or whatever OLM has to make one of.
+fn begun(source: &Value, pods: &[Value]) -> Option<Timestamp> {
+    let made = |object: &Value| time(object, "/metadata/creationTimestamp");
+    pods.iter().filter_map(made).max().or_else(|| made(source))
+}
+
+/// Its volume or its network does not come, say, or nobody lets OLM make it. Only Events tell.
+fn never_ready(source: &Value, pods: &[Value]) -> Trouble {
+    let (path, namespace) = (path(source), namespace(source));
+    let minutes = STARTS.as_mins();
+    let Some(pod) = pods.last() else {
+        let trouble = Trouble::new(format!(
+            "The catalog {path} is not served: for more than {minutes} minutes OLM has made no pod of it."
+        ));
+        let events = format!("kubectl -n {namespace} get events --sort-by .lastTimestamp");
+        return trouble.command("see whether something keeps pods from being made there", events);
+    };
+    let trouble = Trouble::new(format!(
+        "The catalog {path} is not served: its pod {} has not become ready in {minutes} minutes.",
+        name(pod)
+    ));
+    let describe = format!("kubectl -n {namespace} describe pod {}", name(pod));
+    trouble.command("see what it waits for", describe)
 }
 
 fn absent(facts: &Facts) -> Trouble {

@@ -111,7 +111,7 @@ impl Report {
 #[must_use]
 pub fn judge(facts: &Facts, now: Timestamp) -> Chain {
     let mut links = vec![
-        catalog::catalog_source(facts),
+        catalog::catalog_source(facts, now),
         catalog::package(facts),
         group::link(facts, now),
         subscription::link(facts, now),

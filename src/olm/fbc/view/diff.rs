@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write};
+use std::str::FromStr as _;
 
+use semver::Version;
 use serde::Serialize;
 
+use super::super::range::Range;
 use super::super::upgrades::{End, Targets};
 use super::graph::installable;
 use super::{Bundle, Channel, Entry, Package, View, plain};
@@ -127,10 +130,17 @@ impl fmt::Display for What {
                 bundle,
                 before,
                 after,
-            } => write!(
-                f,
-                "whoever has a version in {after:?} is upgraded to {bundle}; it was {before:?}"
-            ),
+            } => match (before.as_str(), after.as_str()) {
+                (_, "") => write!(
+                    f,
+                    "whoever has a version in {before:?} is no longer upgraded to {bundle} for that"
+                ),
+                ("", _) => write!(f, "whoever has a version in {after:?} is upgraded to {bundle}"),
+                _ => write!(
+                    f,
+                    "whoever has a version in {after:?} is upgraded to {bundle}; it was {before:?}"
+                ),
+            },
             Self::ChannelMended { head } => write!(f, "there are upgrades again; the head is {head}"),
             Self::Head { before, after } => write!(f, "the head is {after}; it was {before}"),
             Self::Upgrade { from, before, after } => {
@@ -334,9 +344,10 @@ impl Of<'_> {
             self.tell(Some(channel), false, What::Upgrade { from, before, after });
         }
         for (bundle, before, after) in old.other_ranges(new) {
+            let strands = strands(old, new, [&before, &after]);
             self.tell(
                 Some(channel),
-                false,
+                strands,
                 What::Range {
                     bundle,
                     before,
@@ -380,6 +391,15 @@ impl Of<'_> {
             _ => {}
         }
     }
+}
+
+/// Whether somebody with a version that neither catalog has was upgraded because of one of these ranges, and is not any more: whatever changes for such versions
+/// changes at the edges of ranges.
+fn strands(old: &Side<'_>, new: &Side<'_>, ranges: [&str; 2]) -> bool {
+    let ranges = ranges.into_iter().filter_map(|range| Range::from_str(range).ok());
+    let mut edges = ranges.flat_map(|range| range.edges());
+    let is_led = |side: &Side<'_>, version: &Version| side.targets.end("", Some(version)) != End::Stranded;
+    edges.any(|version| is_led(old, &version) && !is_led(new, &version))
 }
 
 /// A channel in one of the two catalogs.

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::json;
 
-use super::world::{group, pod_with, terminated, waiting};
+use super::world::{BEFORE, JUST, group, pod_with, terminated, waiting};
 use super::{Mark, after, expect, mark};
 use crate::olm::status::{Facts, Kind, State};
 
@@ -40,6 +40,23 @@ fn not_connected(facts: &mut Facts, state: &str) {
     },
     &["CrashLoopBackOff", "exit code 1, Error", "kubectl -n olm logs fair-1 -c registry-server --tail=40 --previous"],
 )]
+#[case::whose_pod_never_starts(
+    |facts: &mut Facts| {
+        not_connected(facts, "CONNECTING");
+        let mut pod = pod_with("olm", "fair-1", "registry-server", waiting("ContainerCreating", ""), json!({}));
+        pod["metadata"]["creationTimestamp"] = json!(BEFORE);
+        facts.source_pods = Ok(vec![pod]);
+    },
+    &["its pod fair-1 has not become ready in 5 minutes", "kubectl -n olm describe pod fair-1"],
+)]
+#[case::of_which_olm_makes_no_pod(
+    |facts: &mut Facts| {
+        not_connected(facts, "");
+        facts.source_mut()["metadata"]["creationTimestamp"] = json!(BEFORE);
+        facts.source_pods = Ok(vec![]);
+    },
+    &["for more than 5 minutes OLM has made no pod of it", "kubectl -n olm get events"],
+)]
 #[case::that_cannot_be_reached(
     |facts: &mut Facts| not_connected(facts, "TRANSIENT_FAILURE"),
     &["cannot reach the catalog olm/fair at fair.olm.svc:50051", "kubectl -n olm logs -l olm.catalogSource=fair"],
@@ -71,14 +88,15 @@ fn a_catalog_whose_first_pod_starts_is_waited_for() {
     expect(
         |facts| {
             not_connected(facts, "TRANSIENT_FAILURE");
-            let state = json!({"running": {}});
-            facts.source_pods = Ok(vec![pod_with(
+            let mut pod = pod_with(
                 "olm",
                 "fair-1",
                 "registry-server",
-                state,
+                json!({"running": {}}),
                 json!({}),
-            )]);
+            );
+            pod["metadata"]["creationTimestamp"] = json!(JUST);
+            facts.source_pods = Ok(vec![pod]);
         },
         Kind::CatalogSource,
         State::InProgress,
