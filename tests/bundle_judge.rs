@@ -11,7 +11,7 @@ mod platform_bundles;
 #[path = "support/verdicts.rs"]
 mod verdicts;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use broken_bundles::{Files, all, plain, put};
 use platform_bundles::{Case, inspected};
@@ -65,6 +65,146 @@ fn what_is_valid_is_so_for_both() {
         assert_eq!(errors.count(), 0, "{findings:#?}");
         assert_eq!(refused(&ours, &[Suite::OperatorHub]), [""; 0]);
     }
+}
+
+/// Each field of a rich bundle with a value of each other type.
+fn mistyped() -> Vec<(String, Files)> {
+    let values = [json!("x y"), json!(7), json!(true), json!(["a"]), json!({"a": 1})];
+    let mut all = Vec::new();
+    for (name, document) in [("csv", rich().csv), ("crd", rich().crd)] {
+        for pointer in pointers(&document) {
+            let is = document.pointer(&pointer).unwrap();
+            for value in &values {
+                if std::mem::discriminant(is) == std::mem::discriminant(value) && !value.is_string() {
+                    continue;
+                }
+                let mut files = rich();
+                let changed = if name == "csv" {
+                    &mut files.csv
+                } else {
+                    &mut files.crd
+                };
+                *changed.pointer_mut(&pointer).unwrap() = value.clone();
+                all.push((format!("{name}{pointer} is {value}"), files));
+            }
+        }
+    }
+    all
+}
+
+/// Those of all values but the whole, and what says what the document is.
+fn pointers(document: &Value) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match document {
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| (index.to_string(), item))
+            .collect(),
+        Value::Object(fields) => {
+            let named = fields
+                .iter()
+                .filter(|(name, _)| !["apiVersion", "kind"].contains(&name.as_str()));
+            named
+                .map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let each = inner.into_iter().flat_map(|(step, value)| {
+        let below = pointers(value)
+            .into_iter()
+            .map(|rest| format!("/{step}{rest}"))
+            .collect::<Vec<_>>();
+        std::iter::once(format!("/{step}")).chain(below)
+    });
+    each.collect()
+}
+
+/// With one of most things that a bundle may say.
+fn rich() -> Files {
+    let mut files = plain();
+    let spec = &mut files.csv["spec"];
+    spec["keywords"] = json!(["widgets"]);
+    spec["maturity"] = json!("stable");
+    spec["labels"] = json!({"a": "b"});
+    spec["annotations"] = json!({"a": "b"});
+    spec["selector"] = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]});
+    spec["cleanup"] = json!({"enabled": false});
+    spec["skips"] = json!(["widgets.v1.0.0"]);
+    spec["nativeAPIs"] = json!([{"group": "apps", "version": "v1", "kind": "Deployment"}]);
+    let owned = &mut spec["customresourcedefinitions"]["owned"][0];
+    owned["displayName"] = json!("Widget");
+    for descriptors in ["specDescriptors", "statusDescriptors", "actionDescriptors"] {
+        owned[descriptors] = json!([{"path": "size", "displayName": "Size", "description": "How large.", "x-descriptors": ["urn:a"], "value": 1}]);
+    }
+    spec["webhookdefinitions"] = json!([{
+        "generateName": "widgets.example.org", "type": "ValidatingAdmissionWebhook", "deploymentName": "widgets", "containerPort": 9443, "targetPort": 9443,
+        "rules": [{"operations": ["CREATE"], "apiGroups": ["example.org"], "apiVersions": ["v1"], "resources": ["widgets"], "scope": "Namespaced"}],
+        "failurePolicy": "Fail", "matchPolicy": "Exact", "objectSelector": {"matchLabels": {"a": "b"}}, "sideEffects": "None", "timeoutSeconds": 5,
+        "admissionReviewVersions": ["v1"], "webhookPath": "/validate",
+    }]);
+    let install = &mut spec["install"]["spec"];
+    install["permissions"] = install["clusterPermissions"].clone();
+    let deployment = &mut install["deployments"][0];
+    deployment["label"] = json!({"a": "b"});
+    let pod = &mut deployment["spec"]["template"]["spec"];
+    pod["volumes"] = json!([{"name": "a", "emptyDir": {"sizeLimit": "1Mi"}}]);
+    pod["terminationGracePeriodSeconds"] = json!(10);
+    pod["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]}}});
+    let container = &mut pod["containers"][0];
+    container["args"] = json!(["--a"]);
+    container["env"] = json!([{"name": "A", "value": "b"}]);
+    container["ports"] = json!([{"name": "http", "containerPort": 8080}]);
+    container["livenessProbe"] = json!({"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 5});
+    container["securityContext"] = json!({"runAsUser": 1000, "allowPrivilegeEscalation": false});
+    let crd = &mut files.crd["spec"];
+    crd["names"]["shortNames"] = json!(["w"]);
+    crd["names"]["categories"] = json!(["all"]);
+    let version = &mut crd["versions"][0];
+    version["subresources"] = json!({"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}});
+    version["additionalPrinterColumns"] = json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1, "description": "How large."}]);
+    let schema = &mut version["schema"]["openAPIV3Schema"];
+    schema["required"] = json!(["spec"]);
+    schema["description"] = json!("A widget.");
+    schema["properties"]["status"] = json!({"type": "object", "properties": {"size": {"type": "integer", "format": "int32", "minimum": 0, "default": 1}}});
+    schema["properties"]["spec"]["properties"]["parts"] = json!({
+        "type": "array", "maxItems": 3, "items": {"type": "object", "additionalProperties": {"type": "string", "enum": ["a"], "nullable": true}},
+        "x-kubernetes-validations": [{"rule": "self.size() < 3", "message": "too many"}],
+    });
+    files
+}
+
+/// Wherever upstream cannot read a field.
+#[test]
+fn what_is_of_another_type_is_refused_as_upstream_refuses_it() {
+    let root = tempfile::tempdir().unwrap();
+    let mistyped = mistyped();
+    let folders: Vec<PathBuf> = (0..mistyped.len())
+        .map(|number| root.path().join(number.to_string()))
+        .collect();
+    for (folder, (_, files)) in folders.iter().zip(&mistyped) {
+        files.write(folder);
+    }
+    let mut accepted = Vec::new();
+    for ((name, _), (folder, theirs)) in mistyped
+        .iter()
+        .zip(folders.iter().zip(judge::findings_of_each(&folders)))
+    {
+        let is_refused = theirs
+            .iter()
+            .any(|result| result["level"] == "error" && result["by"] != "olm");
+        let ours = validate(folder, &[]).unwrap();
+        if is_refused && !ours.iter().any(verdicts::is_error) {
+            accepted.push(format!("{name}: {theirs:?}"));
+        }
+    }
+    assert!(
+        accepted.is_empty(),
+        "{} of {}:\n{}",
+        accepted.len(),
+        mistyped.len(),
+        accepted.join("\n")
+    );
 }
 
 /// What people write that looks wrong, and is not.

@@ -19,6 +19,22 @@ pub fn findings(bundle: &Path, optional: &[&str]) -> Vec<Value> {
     findings_amid(bundle, optional, &[])
 }
 
+/// What they find in each of several bundles, in their order.
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+pub fn findings_of_each(bundles: &[PathBuf]) -> Vec<Vec<Value>> {
+    let output = Command::new(program()).args(bundles).output().unwrap();
+    let verdicts = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let found = verdicts.map(|verdict| serde_json::from_value(verdict.unwrap()["results"].take()).unwrap());
+    let found: Vec<Vec<Value>> = found.collect();
+    assert_eq!(
+        found.len(),
+        bundles.len(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    found
+}
+
 /// The same, with variables of the environment for those that ask others.
 pub fn findings_amid(bundle: &Path, optional: &[&str], environment: &[(&str, &str)]) -> Vec<Value> {
     let mut command = Command::new(program());

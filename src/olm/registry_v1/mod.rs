@@ -13,6 +13,7 @@ mod agreement;
 mod conversion;
 mod crds;
 mod csv;
+mod csv_schema;
 mod examples;
 mod field_path;
 mod hub;
@@ -29,6 +30,7 @@ mod schema;
 mod score;
 mod shapes;
 mod structural;
+mod types;
 
 pub use hub::Categories;
 pub use multiarch::{Platforms, validate_platforms};
@@ -77,10 +79,10 @@ pub fn validate_for(categories: &Categories, folder: &Path, suites: &[Suite]) ->
     let (bundle, mut found) = Bundle::read(folder)?;
     metadata::check(&bundle, &mut found);
     objects::check(&bundle, &mut found);
-    bundle
-        .objects
-        .iter()
-        .for_each(|object| object_meta::check(object, &mut found));
+    for object in &bundle.objects {
+        types::check(object, &mut found);
+        object_meta::check(object, &mut found);
+    }
     crds::check(&bundle, &mut found);
     let csv = csv::only(&bundle, &mut found);
     if let Some(csv) = csv {

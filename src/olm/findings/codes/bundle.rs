@@ -28,6 +28,10 @@ rules! {
         "An object has apiVersion, kind and a metadata.name that Kubernetes takes.",
         "OLM cannot create it otherwise.",
         "Write what is missing.";
+    MANIFEST_FIELD = Error "manifest-field":
+        "A field of an object that Kubernetes knows holds what its type does.",
+        "The API server refuses the object, and so do tools that read it.",
+        "Write the field as the message says.";
     MANIFEST_METADATA = Error "manifest-metadata":
         "An object names no namespace, and has labels, annotations and finalizers that Kubernetes takes.",
         "OLM creates everything in the namespace in which the operator is installed, and upstream's tools refuse an object with another. The API server refuses the rest.",
