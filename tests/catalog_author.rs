@@ -120,6 +120,35 @@ fn what_is_said_of_a_package_at_its_beginning_stays() {
         .stderr("roadstead: catalog/widgets/catalog.yaml is there already\n");
 }
 
+/// Subscribers know versions by the names of their bundles alone.
+#[test]
+fn a_version_that_was_taken_back_is_skipped_by_its_name() {
+    let author = Author::new();
+    for version in ["1.0.0", "1.1.0"] {
+        author.adds(version, &["stable"]).success();
+    }
+    author
+        .does(&["remove", "1.1.0", "--channels", "candidate"])
+        .failure()
+        .stderr("roadstead: catalog: package widgets has no channel candidate; there are stable\n");
+    author.adds("1.0.0", &["candidate"]).success();
+    author
+        .does(&["remove", "1.1.0", "--channels", "candidate"])
+        .failure()
+        .stderr("roadstead: catalog: widgets.v1.1.0 is not in channel candidate; it is in stable\n");
+    author.does(&["remove", "1.1.0"]).success().stderr(
+        "note: channel stable ends with a version before widgets.v1.1.0: whoever has that stays on it until a version is added that skips it (`roadstead catalog add ... --skips widgets.v1.1.0`)\n",
+    );
+    author.adds("1.2.0", &["stable", "--skips", "v1.1.0"]).success();
+    let entry = json!({"name": "widgets.v1.2.0", "replaces": "widgets.v1.0.0", "skips": ["widgets.v1.1.0"]});
+    let channels = author.documents();
+    let stable = channels
+        .iter()
+        .find(|document| document["name"] == "stable")
+        .unwrap();
+    assert!(stable["entries"].as_array().unwrap().contains(&entry), "{stable}");
+}
+
 #[test]
 fn where_nothing_is_said_of_a_package_it_follows_its_highest_version() {
     let author = Author::new();
@@ -201,7 +230,7 @@ fn a_catalog_that_is_laid_out_otherwise_is_migrated_and_then_added_to() {
     author
         .does(&["migrate", "old", "--output", "new"])
         .success()
-        .stdout("created widgets/catalog.yaml\n");
+        .stdout("created new/widgets/catalog.yaml\n");
     assert_eq!(
         documents(&author.0.path().join("new/widgets/catalog.yaml")),
         before

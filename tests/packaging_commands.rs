@@ -166,7 +166,7 @@ fn a_release_is_taken_back_and_another_deprecated() {
         let arguments = [&["catalog"], arguments, &["--catalog", &folder]].concat();
         roadstead(&arguments).assert()
     };
-    let note = "note: channel stable-v0.1 ends with a version before roadstead.v0.1.1: whoever has that stays on it until a version is added that skips it\n";
+    let note = "note: channel stable-v0.1 ends with a version before roadstead.v0.1.1: whoever has that stays on it until a version is added that skips it (`roadstead catalog add ... --skips roadstead.v0.1.1`)\n";
     command(&["remove", "0.1.1"]).success().stderr(note);
     let stable = "- name: roadstead.v0.1.0\n- name: roadstead.v0.2.0\n  replaces: roadstead.v0.1.0\n  skips:\n  - roadstead.v0.1.1\nname: stable\n";
     assert!(catalog().contains(stable), "{}", catalog());

@@ -10,7 +10,7 @@ use crate::olm::{Difference, Tree};
 pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
     if !check {
         let done = tree.write(root)?;
-        return print(|out| report(out, &done));
+        return print(|out| report(out, root, &done));
     }
     let differences = tree.differences(root)?;
     if differences.is_empty() {
@@ -31,12 +31,14 @@ pub fn text(flag: &str, file: &Path) -> Result<String, Failure> {
     Ok(text.map_err(|error| format!("{flag}: cannot read {}: {error}", file.display()))?)
 }
 
-fn report(out: &mut impl Write, done: &[Difference]) -> io::Result<()> {
+/// As they are seen from where the command was given.
+fn report(out: &mut impl Write, root: &Path, done: &[Difference]) -> io::Result<()> {
+    let seen = |path: &Path| root.strip_prefix(".").unwrap_or(root).join(path);
     for difference in done {
         match difference {
-            Difference::Missing(path) => writeln!(out, "created {}", path.display())?,
-            Difference::Changed(path) => writeln!(out, "changed {}", path.display())?,
-            Difference::Stale(path) => writeln!(out, "removed {}", path.display())?,
+            Difference::Missing(path) => writeln!(out, "created {}", seen(path).display())?,
+            Difference::Changed(path) => writeln!(out, "changed {}", seen(path).display())?,
+            Difference::Stale(path) => writeln!(out, "removed {}", seen(path).display())?,
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use semver::Version;
 
 use crate::api::database::{MAX_MAJOR, MIN_MAJOR};
 use crate::package;
@@ -16,6 +17,16 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         || format!("{text:?} is not a duration; accepted are lengths of time such as 5ms, 15s, 1m30s, 2h");
     let parsed = text.parse::<SignedDuration>().map_err(|_| accepted())?;
     Duration::try_from(parsed).map_err(|_| accepted())
+}
+
+/// A semantic version. Tags have a `v` before it, and versions none.
+pub(super) fn version(text: &str) -> Result<Version, String> {
+    text.parse().map_err(|error| match text.strip_prefix('v') {
+        Some(rest) if rest.parse::<Version>().is_ok() => {
+            format!("{text:?} is a tag, not a version; accepted is {rest}")
+        }
+        _ => format!("{text:?} is no semantic version ({error}); accepted are such as 1.0.0 and 1.1.0-rc.1"),
+    })
 }
 
 /// A duration of more than nothing.

@@ -108,6 +108,12 @@ pub enum Error {
         value: String,
         known: Vec<String>,
     },
+    #[error("catalog: {bundle} is not in channel {channel}; it is in {}", others.join(", "))]
+    NotInChannel {
+        bundle: String,
+        channel: String,
+        others: Vec<String>,
+    },
     #[error(
         "catalog: {bundle} is the last bundle of package {package}; to take the package out of the catalog, delete its folder"
     )]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use semver::Version;
 
+use crate::cli::values::version;
 use crate::cli::{Failure, files, icon};
 use crate::olm::described::{Described, InstallMode, Party};
 
@@ -36,7 +37,7 @@ pub(super) struct Describing {
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     keywords: Vec<String>,
     /// The oldest Kubernetes that it works on.
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = version)]
     min_kube_version: Option<Version>,
     /// In which namespaces it can work: OwnNamespace, SingleNamespace, MultiNamespace, AllNamespaces. Default, without a base: AllNamespaces.
     #[arg(long, value_name = "MODE", value_delimiter = ',')]

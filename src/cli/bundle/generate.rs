@@ -9,6 +9,7 @@ use semver::Version;
 
 use super::described::Describing;
 use super::images::{self, Access};
+use crate::cli::values::version;
 use crate::cli::{Failure, Outcome, files};
 use crate::olm::catalog::{Catalog, default_channel_of, default_channels};
 use crate::olm::manifests::{Manifests, name, text};
@@ -31,7 +32,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", default_value = "catalog")]
     catalog: PathBuf,
     /// The version. Default: the base's spec.version.
-    #[arg(long)]
+    #[arg(long, value_parser = version)]
     version: Option<Version>,
     /// The package. Default: the base's name, up to ".v".
     #[arg(long)]

@@ -61,12 +61,30 @@ pub(in crate::cli) struct EdgeArgs {
 }
 
 impl EdgeArgs {
-    /// The same by names of a catalog's bundles.
-    pub(in crate::cli) fn edges(&self, catalog: &Catalog) -> Result<Edges, Failure> {
-        let name = |bundle: &String| edit::name_of(catalog, bundle);
+    /// The same by names of bundles, those of a catalog or, of versions that it does not have, as `new` is called.
+    pub(in crate::cli) fn edges(&self, catalog: &Catalog, new: &str) -> Result<Edges, Failure> {
+        let name = |flag: &str, bundle: &String| {
+            let name = edit::name_of(catalog, bundle)?;
+            let version = name.strip_prefix('v').unwrap_or(&name).parse();
+            // Subscribers know versions by their names alone
+            let meant = match version {
+                Ok(version) if catalog.bundle(&name).is_none() => catalog.namesake(new, &version),
+                _ => Some(name),
+            };
+            meant.ok_or_else(|| {
+                Failure::from(format!(
+                    "{flag} is {bundle:?}, a version that the catalog does not have; accepted is the name of its bundle, as ClusterServiceVersions are called"
+                ))
+            })
+        };
+        let skips = self.skips.iter().map(|bundle| name("--skips", bundle));
         Ok(Edges {
-            replaces: self.replaces.as_ref().map(name).transpose()?,
-            skips: self.skips.iter().map(name).collect::<Result<_, _>>()?,
+            replaces: self
+                .replaces
+                .as_ref()
+                .map(|bundle| name("--replaces", bundle))
+                .transpose()?,
+            skips: skips.collect::<Result<_, _>>()?,
             skip_range: self.skip_range.clone(),
         })
     }
@@ -88,7 +106,7 @@ pub(super) fn generate(args: Generate) -> Outcome {
     let mut catalog = args.folder.read_or_begin(rendered.package())?;
     let name = rendered.name().to_owned();
     catalog.add(rendered, &channels, &default_channel)?;
-    let edges = args.edges.edges(&catalog)?;
+    let edges = args.edges.edges(&catalog, &name)?;
     for unknown in edges.unknown(&catalog) {
         eprintln!(
             "note: {name} upgrades from {unknown}, which the catalog does not have: nothing is known of whoever has it"

@@ -62,7 +62,7 @@ pub fn remove(args: &Remove) -> Outcome {
     catalog.check()?;
     for channel in ended {
         eprintln!(
-            "note: channel {channel} ends with a version before {name}: whoever has that stays on it until a version is added that skips it"
+            "note: channel {channel} ends with a version before {name}: whoever has that stays on it until a version is added that skips it (`roadstead catalog add ... --skips {name}`)"
         );
     }
     args.which.write(&catalog, "roadstead catalog remove")

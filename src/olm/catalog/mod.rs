@@ -286,6 +286,12 @@ impl Catalog {
         self.bundles.iter().find(|bundle| bundle.name == name)
     }
 
+    /// What a bundle of another version is called, where this one's name ends in its own: `NAME.vVERSION`.
+    pub fn namesake(&self, name: &str, version: &Version) -> Option<String> {
+        let own = self.bundle(name)?.version().ok()?.to_string();
+        name.strip_suffix(&own).map(|stem| format!("{stem}{version}"))
+    }
+
     /// The names of the bundles, lowest version first.
     pub fn bundle_names(&self) -> impl Iterator<Item = &str> {
         self.bundles.iter().map(|bundle| bundle.name.as_str())

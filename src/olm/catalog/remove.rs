@@ -19,6 +19,13 @@ impl Catalog {
         if let Some(unknown) = channels.iter().find(|channel| !self.has_in(channel, name)) {
             let with_it = self.channels.iter().filter(|channel| channel.has(name));
             let with_it = with_it.map(|channel| channel.name.as_str());
+            if self.get_channel(unknown).is_some() {
+                return Err(Error::NotInChannel {
+                    bundle: name.to_owned(),
+                    channel: unknown.clone(),
+                    others: with_it.map(str::to_owned).collect(),
+                });
+            }
             return Err(self.not_there("channel", unknown, with_it));
         }
         let mut ended = Vec::new();

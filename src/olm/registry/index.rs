@@ -118,8 +118,10 @@ impl Refused {
     }
 }
 
+/// What cannot be read comes first: what is missing elsewhere may be in it.
 fn told(findings: &[Finding]) -> String {
-    let first = findings.first();
+    let unreadable = findings.iter().find(|it| it.code == codes::DOCUMENT_SYNTAX.name);
+    let first = unreadable.or(findings.first());
     first
         .map(|it| format!("{}: {} [{}]", it.place, it.message, it.code))
         .unwrap_or_default()

@@ -56,7 +56,7 @@ async fn upgrade(args: &Args, rendered: Rendered) -> Result<String, Failure> {
     if tried.installed == name {
         return Err(Refused::Same { name }.into());
     }
-    let edges = args.edges.edges(&tried.catalog)?;
+    let edges = args.edges.edges(&tried.catalog, &name)?;
     args.definitions.check(&site, &trial, &rendered).await?;
     extend(&mut tried.catalog, rendered, &tried.channel, &edges)?;
     let way = way(&tried.catalog, &tried.channel, &tried.installed, &name)?;

@@ -93,6 +93,12 @@ fn unreachable(asked: &str, error: &hyper_util::client::legacy::Error) -> Failur
             }
             _ => cause = below(inner),
         }
+        let io: Option<&std::io::Error> = inner.downcast_ref();
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
+            return Failure::soon(asked, why).with_remedy(
+                "nothing listens there: see that the registry runs, and that its name and port are meant",
+            );
+        }
     }
     Failure::soon(asked, why)
 }
