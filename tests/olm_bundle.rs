@@ -241,6 +241,86 @@ fn what_others_stand_for_is_left_out_of_the_bundle(#[case] object: &str) {
     assert_eq!(paths(&tree), paths(&widgets::bundle("1.2.3")));
 }
 
+/// The fixture's Deployments are in the namespace `widgets`, one of them with the account `default`.
+fn with(objects: &str) -> Result<roadstead::olm::Tree, roadstead::olm::Error> {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let all = format!("{}\n---\n{objects}\n", all.join("\n---\n"));
+    bundle::generate(&widgets::manifests_of(&all), &widgets::options("1.2.3"))
+}
+
+#[test]
+fn the_rights_of_another_namespaces_account_are_shipped_and_given_to_nobody() {
+    let tree = with(r"
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: everything}, rules: [{verbs: ['*'], resources: ['*'], apiGroups: ['*']}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: backup}, roleRef: {kind: ClusterRole, name: everything},
+ subjects: [{kind: ServiceAccount, name: default, namespace: backup-system}]}
+")
+    .unwrap();
+    let csv = "bundle/manifests/widgets.clusterserviceversion.yaml";
+    assert_eq!(tree.get(csv), widgets::bundle("1.2.3").get(csv));
+    let binding = tree
+        .get("bundle/manifests/backup_v1_clusterrolebinding.yaml")
+        .unwrap();
+    assert!(binding.contains("namespace: backup-system"), "{binding}");
+    assert!(
+        tree.get("bundle/manifests/everything_v1_clusterrole.yaml")
+            .is_some()
+    );
+}
+
+#[rstest]
+#[case::role_binding(
+    "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lease-too, namespace: other}, \
+     roleRef: {kind: ClusterRole, name: manager}, subjects: [{kind: ServiceAccount, name: manager, namespace: widgets}]}",
+    "RoleBinding lease-too"
+)]
+#[case::account(
+    "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: other}}",
+    "ServiceAccount default"
+)]
+fn rights_of_another_namespace_are_refused_by_name(#[case] object: &str, #[case] label: &str) {
+    let told = format!(
+        "all.yaml: {label}: metadata.namespace is \"other\"; accepted is that of the Deployments, widgets, into which OLM would put it; \
+         leave it out of --input, or let the operator create the object"
+    );
+    assert_eq!(with(object).unwrap_err().to_string(), told);
+}
+
+#[test]
+fn what_a_service_account_says_for_pods_they_say_and_the_rest_is_told() {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let all = all.join("\n---\n").replace(
+        "metadata: {name: manager, namespace: widgets}\n",
+        "metadata: {name: manager, namespace: widgets, annotations: {eks.amazonaws.com/role-arn: arn}}\nimagePullSecrets: [{name: pull}]\n",
+    );
+    let manifests = widgets::manifests_of(&all);
+    let generated = csv::generate(&manifests, &widgets::options("1.2.3").csv).unwrap();
+    let pods = "/spec/install/spec/deployments/0/spec/template/spec";
+    let secret = text(&generated.csv, &format!("{pods}/imagePullSecrets/0/name"));
+    assert_eq!(secret, "pull");
+    let told = "all.yaml: ServiceAccount manager: OLM makes the account from its name alone, without \
+                metadata.annotations[\"eks.amazonaws.com/role-arn\"]; whoever installs the operator has to add that";
+    assert_eq!(csv::not_carried(&manifests).unwrap(), [told]);
+}
+
+#[test]
+fn what_an_aggregated_role_may_gather_elsewhere_is_told() {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let all = all.join("\n---\n").replace(
+        "metadata: {name: manager}\nrules:\n",
+        "metadata: {name: manager}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {part: manager}}]}\nrules: []\n---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: part, labels: {part: manager}}\nrules:\n",
+    );
+    let manifests = widgets::manifests_of(&all);
+    let generated = csv::generate(&manifests, &widgets::options("1.2.3").csv).unwrap();
+    let rules = "/spec/install/spec/clusterPermissions/0/rules/0/apiGroups/0";
+    assert_eq!(text(&generated.csv, rules), "example.org");
+    let told = "all.yaml: ClusterRole manager: the ClusterServiceVersion holds the rules of those roles of the manifests that its aggregationRule \
+                selects; what others add to it in a cluster, the operator may not do";
+    assert_eq!(csv::not_carried(&manifests).unwrap(), [told]);
+}
+
 #[test]
 fn channels_and_their_default_must_agree() {
     let refused = |channels: &[&str], default: &str| {

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use semver::Version;
 use serde_json::{Map, Value, json};
 
+use super::accounts::{self, Accounts};
 use super::contents::label;
 use super::descriptors::{Side, descriptors};
 use super::manifests::{Manifests, api_group, api_version, list, name, text};
 use super::permissions::Permissions;
 use super::registry_v1::breaches;
 use super::webhooks::Webhooks;
-use super::{Error, images};
+use super::{Error, aggregation, images};
 
 /// In which namespaces an operator can work, as OLM has it.
 pub(super) const INSTALL_MODES: [&str; 4] = [
@@ -91,11 +92,12 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, E
     let webhooks = Webhooks::of(manifests, base)?;
     for deployment in &mut deployments {
         webhooks.unmount(deployment)?;
+        accounts::carry(manifests, deployment);
         for (image, pinned) in &options.digests {
             images::replace(deployment, image, pinned);
         }
     }
-    let accounts: BTreeSet<String> = deployments.iter().map(service_account).collect();
+    let accounts = Accounts::of(manifests, &deployments)?;
     let permissions = Permissions::of(manifests, &accounts)?;
 
     let mut csv = base.as_object().cloned().unwrap_or_default();
@@ -126,8 +128,8 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, E
     covered.extend(webhooks.covered);
     covered.extend(
         accounts
-            .into_iter()
-            .map(|account| ("ServiceAccount".to_owned(), account)),
+            .names()
+            .map(|account| ("ServiceAccount".to_owned(), account.to_owned())),
     );
     covered.extend(
         deployments
@@ -189,13 +191,6 @@ fn deployments(manifests: &Manifests, base: &Value, options: &Options) -> Result
         }
     }
     Ok(deployments)
-}
-
-fn service_account(deployment: &Value) -> String {
-    match text(deployment, "/spec/template/spec/serviceAccountName") {
-        "" => "default".to_owned(),
-        account => account.to_owned(),
-    }
 }
 
 fn install(deployments: &[Value], permissions: &Permissions) -> Value {
@@ -273,6 +268,22 @@ pub fn broken_samples(manifests: &Manifests) -> Vec<String> {
         broken.extend(told.map(|why| format!("{place}: the example {}: {why}", label(body))));
     }
     broken
+}
+
+/// What the manifests say of service accounts and their rights, and no ClusterServiceVersion can, each with the file. They make a bundle all the same.
+///
+/// # Errors
+/// As [`generate`], of service accounts and their rights.
+pub fn not_carried(manifests: &Manifests) -> Result<Vec<String>, Error> {
+    let deployments: Vec<Value> = manifests.of_kind("apps", "Deployment").cloned().collect();
+    let permissions = Permissions::of(manifests, &Accounts::of(manifests, &deployments)?)?;
+    let is_covered = |role: &str| {
+        let role = ("ClusterRole".to_owned(), role.to_owned());
+        permissions.covered.contains(&role)
+    };
+    let mut told = accounts::lost(manifests);
+    told.extend(aggregation::told(manifests, is_covered));
+    Ok(told)
 }
 
 /// The CustomResourceDefinitions among the manifests.

@@ -66,6 +66,24 @@ pub enum Error {
     #[error("{binding}: roleRef.kind is {kind:?}; accepted are Role and ClusterRole")]
     RoleKind { binding: String, kind: String },
     #[error(
+        "{}: {object}: metadata.namespace is {namespace:?}; accepted is that of the Deployments, {}, into which OLM would put it; leave it out of --input, or let the operator create the object",
+        source_file.display(), homes.join(", ")
+    )]
+    Elsewhere {
+        source_file: PathBuf,
+        object: String,
+        namespace: String,
+        homes: Vec<String>,
+    },
+    #[error(
+        "Deployment {deployment}: metadata.namespace is missing, and bindings name the ServiceAccount {account} of {}; accepted is a namespace, so that its rights are those of one of them", namespaces.join(", ")
+    )]
+    Homeless {
+        deployment: String,
+        account: String,
+        namespaces: Vec<String>,
+    },
+    #[error(
         "CustomResourceDefinition {crd}, version {version}: has no OpenAPI schema to take descriptors from"
     )]
     NoSchema { crd: String, version: String },

@@ -62,6 +62,8 @@
 //! #   from the operator's (localhost:5000/roadstead-bundle:v0.2.0) unless --bundle-image says another
 //! ```
 
+pub mod accounts;
+mod aggregation;
 pub mod bundle;
 pub mod catalog;
 mod cel;

@@ -122,8 +122,8 @@ pub(super) fn main(args: Args) -> Outcome {
         installer: args.installer.into(),
     };
     let made = bundle::generate(&manifests, &options)?;
-    for broken in csv::broken_samples(&manifests) {
-        eprintln!("note: {broken}");
+    for note in [csv::not_carried(&manifests)?, csv::broken_samples(&manifests)].concat() {
+        eprintln!("note: {note}");
     }
     files::finish(&made, &context, args.check, "roadstead bundle generate")
 }
