@@ -5,8 +5,9 @@
 #[path = "support/widgets.rs"]
 mod widgets;
 
+use roadstead::olm::catalog::{Rendered, deprecations};
 use roadstead::olm::manifests::text;
-use roadstead::olm::{bundle, csv, yaml};
+use roadstead::olm::{Manifests, bundle, csv, yaml};
 use rstest::rstest;
 use serde_json::Value;
 
@@ -239,6 +240,34 @@ fn what_others_stand_for_is_left_out_of_the_bundle(#[case] object: &str) {
     let paths =
         |tree: &roadstead::olm::Tree| -> Vec<_> { tree.files().map(|(path, _)| path.to_owned()).collect() };
     assert_eq!(paths(&tree), paths(&widgets::bundle("1.2.3")));
+}
+
+/// Manifests and bundles may be anybody's. A pipe would be waited for without an end.
+#[test]
+fn what_is_no_file_or_too_large_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    let refused = |wrong: &str, why: &str| {
+        let told = |error: roadstead::olm::Error| assert!(error.to_string().contains(why), "{error}");
+        told(Manifests::read(&at("manifests")).unwrap_err());
+        std::fs::rename(at(wrong), at("metadata/a.yaml")).unwrap();
+        let image = |_: &_, _: &str| Ok(String::new());
+        told(Rendered::read(folder.path(), image).unwrap_err());
+        told(deprecations::read(&at("metadata/a.yaml")).unwrap_err());
+        std::fs::remove_file(at("metadata/a.yaml")).unwrap();
+    };
+    for part in ["manifests", "metadata"] {
+        std::fs::create_dir(at(part)).unwrap();
+    }
+    std::fs::write(at("manifests/base.yaml"), widgets::fixture("base.yaml")).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(at("manifests/a.yaml"))
+        .status();
+    assert!(pipe.unwrap().success());
+    refused("manifests/a.yaml", "a.yaml: it is no file");
+    let large = std::fs::File::create(at("manifests/a.yaml")).unwrap();
+    large.set_len(3 << 30).unwrap();
+    refused("manifests/a.yaml", "a.yaml: it has 3221225472 bytes; ");
 }
 
 /// The fixture's Deployments are in the namespace `widgets`, one of them with the account `default`.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{Failure, Outcome, print};
+use crate::olm::bounded::{self, LARGEST};
 use crate::olm::{Difference, Tree};
 
 /// Writes the files and prints what it did, or, with `check`, fails and names what differs.
@@ -27,7 +28,7 @@ pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
 
 /// The text of a file that an option names.
 pub fn text(flag: &str, file: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(file);
+    let text = bounded::text(file, LARGEST);
     Ok(text.map_err(|error| format!("{flag}: cannot read {}: {error}", file.display()))?)
 }
 
@@ -42,4 +43,41 @@ fn report(out: &mut impl Write, root: &Path, done: &[Difference]) -> io::Result<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::icon;
+
+    #[test]
+    fn what_an_option_names_is_a_file_of_a_sensible_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |name: &str| {
+            let path = folder.path().join(name);
+            let errors = [
+                text("--description", &path).unwrap_err(),
+                icon::read("--icon", &path).unwrap_err(),
+            ];
+            errors.map(|error| error.to_string().replace(&path.display().to_string(), name))
+        };
+        let pipe = std::process::Command::new("mkfifo")
+            .arg(folder.path().join("pipe.svg"))
+            .status();
+        assert!(pipe.unwrap().success());
+        let large = std::fs::File::create(folder.path().join("large.svg")).unwrap();
+        large.set_len(3 << 30).unwrap();
+        assert_eq!(
+            told("pipe.svg"),
+            [
+                "--description: cannot read pipe.svg: it is no file",
+                "--icon: cannot read pipe.svg: it is no file"
+            ]
+        );
+        let why = "cannot read large.svg: it has 3221225472 bytes; 4194304 are accepted";
+        assert_eq!(
+            told("large.svg"),
+            [format!("--description: {why}"), format!("--icon: {why}")]
+        );
+    }
 }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Error, Tree, yaml};
+use super::{Error, Tree, bounded, yaml};
+
+/// The largest file or stream of manifests, in bytes. A bundle holds no more than a hundredth of it.
+pub const LARGEST: u64 = 64 << 20;
 
 /// The annotation, `"true"`, of an object that is for clusters without OLM alone.
 pub const LEFT_OUT: &str = "roadstead.dev/left-out-of-bundle";
@@ -38,7 +41,7 @@ impl Manifests {
         };
         let mut manifests = Self::default();
         for path in files {
-            let text = std::fs::read_to_string(&path).map_err(|source| Error::file("read", &path, source))?;
+            let text = bounded::text(&path, LARGEST).map_err(|source| Error::file("read", &path, source))?;
             manifests.add(&path, &text)?;
         }
         if manifests.0.is_empty() {

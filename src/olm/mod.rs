@@ -64,6 +64,7 @@
 
 pub mod accounts;
 mod aggregation;
+pub mod bounded;
 pub mod bundle;
 pub mod catalog;
 mod cel;

@@ -1,7 +1,7 @@
 //! `roadstead bundle generate`
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -12,11 +12,8 @@ use super::images::{self, Access};
 use crate::cli::values::version;
 use crate::cli::{Failure, Outcome, files};
 use crate::olm::catalog::{Catalog, default_channel_of, default_channels};
-use crate::olm::manifests::{Manifests, name, text};
-use crate::olm::{bundle, csv};
-
-/// A bundle holds no more than a hundredth of it, in bytes.
-const LARGEST: u64 = 64 << 20;
+use crate::olm::manifests::{LARGEST, Manifests, name, text};
+use crate::olm::{bounded, bundle, csv};
 
 /// Every folder and name can be another one, so that a bundle for a test cluster leaves the checked-in one alone.
 #[derive(Debug, clap::Args)]
@@ -132,14 +129,8 @@ fn read(input: &Path) -> Result<Manifests, Failure> {
     if input != Path::new("-") {
         return Ok(Manifests::read(input)?);
     }
-    let mut text = String::new();
-    io::stdin()
-        .take(LARGEST + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| format!("cannot read standard input: {error}"))?;
-    if text.len() as u64 > LARGEST {
-        return Err(format!("standard input holds more than {} MiB", LARGEST >> 20).into());
-    }
+    let text = bounded::stream(io::stdin(), LARGEST);
+    let text = text.map_err(|error| format!("cannot read standard input: {error}"))?;
     Ok(Manifests::of_text(Path::new("standard input"), &text)?)
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Catalog;
+use crate::olm::bounded::{self, LARGEST};
 use crate::olm::fbc::blob::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE, null_as_default};
 use crate::olm::{Error, yaml};
 
@@ -108,7 +109,7 @@ impl Deprecation {
 /// [`Error::File`] or [`Error::Unreadable`]; [`Error::Deprecation`] when a document is of another schema, or a package is there
 /// twice.
 pub fn read(path: &Path) -> Result<Vec<Deprecations>, Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::file("read", path, source))?;
+    let text = bounded::text(path, LARGEST).map_err(|source| Error::file("read", path, source))?;
     let place = path.display().to_string();
     let documents: Vec<Deprecations> = yaml::parse(&place, &text)?;
     let mut packages = BTreeSet::new();

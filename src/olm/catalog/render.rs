@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Bundle;
 use super::properties::{Metadata, properties};
+use crate::olm::bounded::{self, LARGEST};
 use crate::olm::csv;
 use crate::olm::manifests::{Manifests, is_manifest_file, list, name, text};
 use crate::olm::names::check_package;
@@ -50,7 +51,7 @@ impl Rendered {
                 .path();
             if is_manifest_file(&path) {
                 let text =
-                    std::fs::read_to_string(&path).map_err(|source| Error::file("read", &path, source))?;
+                    bounded::text(&path, LARGEST).map_err(|source| Error::file("read", &path, source))?;
                 files.push((path, text));
             }
         }

@@ -1,10 +1,11 @@
 //! Which files of a folder belong to a catalog: all that no `.indexignore` excludes.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
+
+use crate::olm::bounded;
 
 /// Patterns like those of git, for the folder that holds it and all below.
 const IGNORE: &str = ".indexignore";
@@ -18,25 +19,7 @@ const LARGEST: u64 = 256 << 20;
 /// # Errors
 /// It cannot be read, is no UTF-8, or is too large.
 pub(in crate::olm) fn text(path: &Path) -> io::Result<String> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let mut text = String::new();
-    if length <= LARGEST {
-        text.reserve_exact(usize::try_from(length).unwrap_or_default());
-        // It may grow meanwhile
-        file.take(LARGEST + 1).read_to_string(&mut text)?;
-    }
-    if length.max(text.len() as u64) > LARGEST {
-        // Of a pipe nobody knows the length
-        let length = if length > LARGEST {
-            length
-        } else {
-            text.len() as u64
-        };
-        let told = format!("it has {length} bytes or more; {LARGEST} are accepted");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, told));
-    }
-    Ok(text)
+    bounded::text_of_any(path, LARGEST)
 }
 
 /// The files of a catalog, sorted. What cannot be looked at is told beside them.
@@ -63,6 +46,8 @@ pub(super) fn files(folder: &Path) -> (Vec<PathBuf>, Vec<ignore::Error>) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
@@ -71,7 +56,7 @@ mod tests {
         let path = folder.path().join("large.json");
         File::create(&path).unwrap().set_len(LARGEST + 1).unwrap();
         let told = text(&path).unwrap_err().to_string();
-        assert_eq!(told, "it has 268435457 bytes or more; 268435456 are accepted");
+        assert_eq!(told, "it has 268435457 bytes; 268435456 are accepted");
         let findings = crate::olm::fbc::validate(folder.path()).unwrap();
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].code, "file-unreadable");

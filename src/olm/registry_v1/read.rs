@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::olm::Error;
+use crate::olm::bounded::{self, LARGEST};
 use crate::olm::fbc::documents;
 use crate::olm::findings::{Code, Finding, Lines, Place, bundle as codes};
 use crate::olm::manifests::{is_kind, list, name, text};
@@ -17,8 +18,6 @@ use crate::olm::pointer::dotted;
 
 const MANIFESTS: &str = "manifests";
 const METADATA: &str = "metadata";
-/// In bytes. All of a bundle is smaller when it is installed.
-const LARGEST_FILE: u64 = 4 << 20;
 
 /// A bundle as its files hold it, as far as they can be read.
 #[derive(Debug)]
@@ -221,22 +220,7 @@ fn content(path: &Path, found: &mut Vec<Finding>) -> Option<String> {
         let message = format!("it cannot be read: {why}");
         found.push(Finding::of_file(&codes::MANIFEST_UNREADABLE, path, message));
     };
-    // What is no file may never end, or never begin
-    match std::fs::metadata(path) {
-        Ok(file) if !file.is_file() => {
-            unreadable("it is no file".to_owned());
-            return None;
-        }
-        Ok(file) if file.len() > LARGEST_FILE => {
-            unreadable(format!(
-                "it has {} bytes; {LARGEST_FILE} are accepted",
-                file.len()
-            ));
-            return None;
-        }
-        _ => {}
-    }
-    let read = std::fs::read_to_string(path);
+    let read = bounded::text(path, LARGEST);
     read.map_err(|error| unreadable(error.to_string())).ok()
 }
 
