@@ -242,6 +242,27 @@ fn what_others_stand_for_is_left_out_of_the_bundle(#[case] object: &str) {
     assert_eq!(paths(&tree), paths(&widgets::bundle("1.2.3")));
 }
 
+/// As `kubectl get --output yaml` writes it.
+#[test]
+fn a_list_of_objects_that_were_read_from_a_cluster_makes_the_same_bundle() {
+    let files = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let objects: Vec<Value> = yaml::parse("all", &files.join("\n---\n")).unwrap();
+    let read = objects.into_iter().map(|mut object| {
+        for (field, value) in [
+            ("resourceVersion", "1"),
+            ("uid", "u"),
+            ("creationTimestamp", "2026-01-01T00:00:00Z"),
+        ] {
+            object["metadata"][field] = value.into();
+        }
+        object
+    });
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": read.collect::<Vec<_>>()});
+    let manifests = widgets::manifests_of(&list.to_string());
+    let tree = bundle::generate(&manifests, &widgets::options("1.2.3")).unwrap();
+    assert_eq!(tree, widgets::bundle("1.2.3"));
+}
+
 /// Manifests and bundles may be anybody's. A pipe would be waited for without an end.
 #[test]
 fn what_is_no_file_or_too_large_is_refused_at_once() {

@@ -98,7 +98,8 @@ fn check_channels(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The object as a bundle may hold it: without a namespace (OLM gives it the operator's) and without status.
+/// The object as a bundle may hold it: without a namespace (OLM gives it the operator's), without status, and without what an API server wrote into one that was
+/// read from it.
 fn shipped(body: &Value) -> Value {
     let mut object = body.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -106,6 +107,7 @@ fn shipped(body: &Value) -> Value {
     }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("namespace");
+        csv::forget_the_server(metadata);
     }
     if is_kind(body, "apiextensions.k8s.io", "CustomResourceDefinition") {
         leave_conversion_to_olm(&mut object);

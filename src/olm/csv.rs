@@ -14,6 +14,16 @@ use super::registry_v1::breaches;
 use super::webhooks::Webhooks;
 use super::{Error, aggregation, images};
 
+/// Fields of metadata that an API server writes.
+const OF_THE_SERVER: [&str; 6] = [
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 /// In which namespaces an operator can work, as OLM has it.
 pub(super) const INSTALL_MODES: [&str; 4] = [
     "OwnNamespace",
@@ -152,6 +162,7 @@ fn complete_metadata(
         json!(format!("{}.v{}", options.package, options.version)),
     );
     metadata.remove("namespace");
+    forget_the_server(&mut metadata);
     let mut annotations = take(&mut metadata, "annotations");
     annotations.insert("alm-examples".into(), json!(examples(manifests)?));
     if let Some(image) = &options.image {
@@ -235,6 +246,7 @@ fn examples(manifests: &Manifests) -> Result<String, Error> {
         let mut example = body.clone();
         if let Some(metadata) = example.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
+            forget_the_server(metadata);
         }
         examples.push(example);
     }
@@ -350,6 +362,13 @@ fn describe(crd: &Value, version: &Value) -> Result<Value, Error> {
         }
     }
     Ok(description)
+}
+
+/// Takes out of an object's metadata what an API server wrote into one that was read from it. It refuses to create an object with some of that.
+pub(super) fn forget_the_server(metadata: &mut Map<String, Value>) {
+    for field in OF_THE_SERVER {
+        metadata.remove(field);
+    }
 }
 
 /// Takes the object out of a field; an empty one where there is none.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Error, Tree, bounded, yaml};
+use super::{Error, Tree, bounded, lists, yaml};
 
 /// The largest file or stream of manifests, in bytes. A bundle holds no more than a hundredth of it.
 pub const LARGEST: u64 = 64 << 20;
@@ -29,7 +29,7 @@ pub struct Manifests(Vec<Manifest>);
 
 impl Manifests {
     /// Reads every `*.yaml`, `*.yml` and `*.json` below a folder, or one file, whatever its name. Links are followed, and whatever they lead to is read once.
-    /// Kustomizations, documents that are no objects and those with the annotation [`LEFT_OUT`] are left out.
+    /// Kustomizations, documents that are no objects and those with the annotation [`LEFT_OUT`] are left out. The items of a List stand for themselves.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::Unreadable`], naming the file; [`Error::NoManifests`] when there is none at all.
@@ -84,7 +84,7 @@ impl Manifests {
         let mut manifests = Self::default();
         for object in objects {
             let body = serde_json::to_value(object).map_err(|error| Error::Unwritable(error.to_string()))?;
-            manifests.add_object(source, body);
+            manifests.add_object(source, body)?;
         }
         if manifests.0.is_empty() {
             return Err(Error::NoManifests(source.to_owned()));
@@ -104,21 +104,26 @@ impl Manifests {
 
     fn add(&mut self, path: &Path, text: &str) -> Result<(), Error> {
         for body in yaml::parse::<Value>(&path.display().to_string(), text)? {
-            self.add_object(path, body);
+            self.add_object(path, body)?;
         }
         Ok(())
     }
 
-    fn add_object(&mut self, source: &Path, body: Value) {
-        let is_object = body.get("apiVersion").is_some() && body.get("kind").is_some();
-        let is_kustomize = api_group(&body) == "kustomize.config.k8s.io";
-        let is_left_out = body["metadata"]["annotations"][LEFT_OUT] == "true";
-        if is_object && !is_kustomize && !is_left_out {
-            self.0.push(Manifest {
-                source: source.to_owned(),
-                body,
-            });
+    fn add_object(&mut self, source: &Path, body: Value) -> Result<(), Error> {
+        if !is_wanted(&body) {
+            return Ok(());
         }
+        let objects = lists::objects(body).map_err(|message| Error::Unreadable {
+            source_name: source.display().to_string(),
+            message,
+        })?;
+        let source = || source.to_owned();
+        let wanted = objects.into_iter().filter(is_wanted);
+        self.0.extend(wanted.map(|body| Manifest {
+            source: source(),
+            body,
+        }));
+        Ok(())
     }
 
     /// The same with other bodies; where there is none the object is left out.
@@ -148,6 +153,14 @@ impl Manifests {
             .map(|manifest| &manifest.body)
             .filter(move |body| is_kind(body, group, kind))
     }
+}
+
+/// Whether a document is an object, or a list of some, that a bundle is made from.
+fn is_wanted(body: &Value) -> bool {
+    let is_object = body.get("apiVersion").is_some() && body.get("kind").is_some();
+    let is_kustomize = api_group(body) == "kustomize.config.k8s.io";
+    let is_left_out = body["metadata"]["annotations"][LEFT_OUT] == "true";
+    is_object && !is_kustomize && !is_left_out
 }
 
 /// The files below a folder, sorted. Links may lead in circles, and to one place on so many ways that nobody would come to their end; so a folder and a file count
@@ -233,6 +246,21 @@ mod tests {
     use super::*;
 
     const ONE: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}";
+
+    #[test]
+    fn the_items_of_a_list_are_objects_of_its_file() {
+        let left_out = format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: two, annotations: {{{LEFT_OUT}: 'true'}}}}}}"
+        );
+        let list = format!("{{apiVersion: v1, kind: List, items: [{ONE}, {left_out}]}}\n");
+        let manifests = Manifests::of_text(Path::new("all.yaml"), &list).unwrap();
+        let alone = Manifests::of_text(Path::new("all.yaml"), ONE).unwrap();
+        assert_eq!(manifests, alone);
+        let broken = list.replace("kind: ConfigMap, metadata: {name: one}", "metadata: {name: one}");
+        let refused = Manifests::of_text(Path::new("all.yaml"), &broken).unwrap_err();
+        let told = "all.yaml: List: items[0].kind is missing; accepted are objects of Kubernetes";
+        assert_eq!(refused.to_string(), told);
+    }
 
     /// As a volume of a ConfigMap has them, and in circles.
     #[test]

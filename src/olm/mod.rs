@@ -80,6 +80,7 @@ pub mod findings;
 pub mod icon;
 pub mod images;
 mod json;
+mod lists;
 pub mod manifests;
 mod names;
 pub mod oci;
