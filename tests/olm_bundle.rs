@@ -390,3 +390,26 @@ fn channels_and_their_default_must_agree() {
         "default channel \"stable\" is none of the channels candidate, fast"
     );
 }
+
+#[rstest]
+#[case::build_metadata("widgets", "1.0.0+b")]
+#[case::capital_letters("widgets", "1.0.0-RC.1")]
+#[case::too_long("widgets", "1.0.0-a-pre-release-that-is-as-long-as-a-whole-sentence-of-words")]
+#[case::too_long_together("a-package-whose-name-has-sixty-characters-of-the-sixty-three", "1.0.0")]
+fn a_version_that_makes_no_name_is_refused(#[case] package: &str, #[case] version: &str) {
+    let mut options = widgets::options(version);
+    options.csv.package = package.to_owned();
+    let told = format!(
+        "the ClusterServiceVersion: metadata.name, of package and version, is \"{package}.v{version}\"; accepted are at most 63 lowercase letters, digits, \
+         dashes and dots, with letters or digits around each dot"
+    );
+    let refused = bundle::generate(&widgets::manifests(), &options).unwrap_err();
+    assert_eq!(refused.to_string(), told);
+}
+
+#[test]
+fn a_deployment_whose_name_is_none_is_refused() {
+    let refused = with("{apiVersion: apps/v1, kind: Deployment, metadata: {name: A_b}}").unwrap_err();
+    let told = "Deployment A_b: metadata.name is \"A_b\"; accepted are at most 253 lowercase letters, digits, dashes and dots, with a letter or digit at both ends";
+    assert_eq!(refused.to_string(), told);
+}

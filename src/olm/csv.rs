@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use super::accounts::{self, Accounts};
 use super::contents::label;
 use super::descriptors::{Side, descriptors};
+use super::file_name::SUBDOMAIN;
 use super::manifests::{Manifests, api_group, api_version, list, name, text};
+use super::names::{LONGEST_LABEL, is_dns_subdomain};
 use super::permissions::Permissions;
 use super::registry_v1::breaches;
 use super::webhooks::Webhooks;
@@ -59,6 +61,13 @@ pub struct Options {
     pub replaces: Option<String>,
 }
 
+impl Options {
+    /// The ClusterServiceVersion's name.
+    fn name(&self) -> String {
+        format!("{}.v{}", self.package, self.version)
+    }
+}
+
 /// A finished ClusterServiceVersion, and the objects that it stands for.
 #[derive(Debug)]
 pub struct Generated {
@@ -98,7 +107,11 @@ pub fn images(manifests: &Manifests, options: &Options) -> Result<Vec<String>, E
 /// Any of [`Error`] that concerns manifests.
 pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, Error> {
     let base = base(manifests)?;
+    check_name(&options.name())?;
     let mut deployments = deployments(manifests, base, options)?;
+    for deployment in &deployments {
+        check_deployment(deployment)?;
+    }
     let webhooks = Webhooks::of(manifests, base)?;
     for deployment in &mut deployments {
         webhooks.unmount(deployment)?;
@@ -152,15 +165,37 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Generated, E
     })
 }
 
+/// OLM makes the value of a label of it.
+fn check_name(name: &str) -> Result<(), Error> {
+    if is_dns_subdomain(name) && name.len() <= LONGEST_LABEL {
+        return Ok(());
+    }
+    Err(Error::Name {
+        place: "the ClusterServiceVersion".to_owned(),
+        field: "metadata.name, of package and version,".to_owned(),
+        value: name.to_owned(),
+        accepted: "accepted are at most 63 lowercase letters, digits, dashes and dots, with letters or digits around each dot",
+    })
+}
+
+fn check_deployment(deployment: &Value) -> Result<(), Error> {
+    if is_dns_subdomain(name(deployment)) {
+        return Ok(());
+    }
+    Err(Error::Name {
+        place: label(deployment),
+        field: "metadata.name".to_owned(),
+        value: name(deployment).to_owned(),
+        accepted: SUBDOMAIN,
+    })
+}
+
 fn complete_metadata(
     mut metadata: Map<String, Value>,
     manifests: &Manifests,
     options: &Options,
 ) -> Result<Map<String, Value>, Error> {
-    metadata.insert(
-        "name".into(),
-        json!(format!("{}.v{}", options.package, options.version)),
-    );
+    metadata.insert("name".into(), json!(options.name()));
     metadata.remove("namespace");
     forget_the_server(&mut metadata);
     let mut annotations = take(&mut metadata, "annotations");

@@ -6,7 +6,7 @@ use super::encoding;
 use super::manifests::{Manifest, api_group, api_version, is_kind, name, text};
 use super::names::{is_dns_1035_label, is_dns_subdomain, is_path_segment};
 
-const SUBDOMAIN: &str = "accepted are at most 253 lowercase letters, digits, dashes and dots, with a letter or digit at both ends";
+pub(super) const SUBDOMAIN: &str = "accepted are at most 253 lowercase letters, digits, dashes and dots, with a letter or digit at both ends";
 const LABEL: &str = "accepted are at most 63 lowercase letters, digits and dashes, with a letter first and a letter or digit last";
 const SEGMENT: &str = "accepted is anything without slashes and percent signs, but for . and ..";
 
