@@ -389,6 +389,36 @@ fn channels_and_their_default_must_agree() {
         refused(&["candidate", "fast"], "stable"),
         "default channel \"stable\" is none of the channels candidate, fast"
     );
+    for wrong in ["a\nRUN x", "a b", "a,b", " a", ""] {
+        assert_eq!(
+            refused(&["stable", wrong], "stable"),
+            format!(
+                "a channel is {wrong:?}; accepted are names without white space, commas and control characters, such as stable"
+            )
+        );
+    }
+}
+
+#[test]
+fn a_folder_of_any_name_is_copied_into_the_image() {
+    let mut options = widgets::options("1.2.3");
+    options.folder = "my bundle".into();
+    let tree = bundle::generate(&widgets::manifests(), &options).unwrap();
+    let plain = widgets::bundle("1.2.3");
+    let copied = |line: &str| {
+        let (from, to) = line.strip_prefix("COPY ")?.split_once(' ')?;
+        Some(format!("COPY [\"my {from}\",\"{to}\"]"))
+    };
+    let lines = plain.get("bundle.Dockerfile").unwrap().lines();
+    let expected: Vec<String> = lines
+        .map(|line| copied(line).unwrap_or_else(|| line.to_owned()))
+        .collect();
+    let lines: Vec<&str> = tree.get("bundle.Dockerfile").unwrap().lines().collect();
+    assert_eq!(lines, expected);
+    assert!(
+        lines.contains(&"COPY [\"my bundle/metadata\",\"/metadata/\"]"),
+        "{lines:?}"
+    );
 }
 
 #[rstest]

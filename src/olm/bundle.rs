@@ -1,14 +1,13 @@
 //! A bundle in the registry+v1 layout: `manifests/`, `metadata/`, the scorecard's configuration, and the Dockerfile of its image.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::file_name::file_name;
 use super::manifests::{Manifests, is_kind};
-use super::names::check_package;
-use super::{Error, Tree, contents, csv, opened, yaml};
+use super::names::{check_package, is_channel};
+use super::{Error, Tree, contents, csv, dockerfile, opened, yaml};
 use crate::pki::trust::is_injection;
 
 /// Who installs a bundle.
@@ -88,6 +87,9 @@ pub fn generate(manifests: &Manifests, options: &Options) -> Result<Tree, Error>
 fn check_channels(options: &Options) -> Result<(), Error> {
     if options.channels.iter().all(|channel| channel.is_empty()) {
         return Err(Error::NoChannel);
+    }
+    if let Some(wrong) = options.channels.iter().find(|channel| !is_channel(channel)) {
+        return Err(Error::Channel { name: wrong.clone() });
     }
     if !options.channels.contains(&options.default_channel) {
         return Err(Error::DefaultChannel {
@@ -196,12 +198,15 @@ fn dockerfile(folder: &Path, labels: &[(&'static str, String)]) -> String {
     let folder = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy();
     let mut text = String::from("# Written by `roadstead bundle generate`.\nFROM scratch\n\n");
     for (key, value) in labels {
-        let _ = writeln!(text, "LABEL {key}={value}");
+        text.push_str(&dockerfile::label(key, value));
     }
-    let _ = write!(
-        text,
-        "\nCOPY {folder}/manifests /manifests/\nCOPY {folder}/metadata /metadata/\nCOPY {folder}/{SCORECARD} /{SCORECARD}/\n"
-    );
+    text.push('\n');
+    for inner in ["manifests", "metadata", SCORECARD] {
+        text.push_str(&dockerfile::copy(
+            &format!("{folder}/{inner}"),
+            &format!("/{inner}/"),
+        ));
+    }
     text
 }
 

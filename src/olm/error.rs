@@ -105,6 +105,10 @@ pub enum Error {
     },
     #[error("channels are empty; name at least one, such as stable")]
     NoChannel,
+    #[error(
+        "a channel is {name:?}; accepted are names without white space, commas and control characters, such as stable"
+    )]
+    Channel { name: String },
     #[error("default channel {default:?} is none of the channels {}", channels.join(", "))]
     DefaultChannel { default: String, channels: Vec<String> },
     #[error("{folder}: {message}; is this a bundle made by `roadstead bundle generate`?")]

@@ -72,6 +72,7 @@ mod contents;
 pub mod csv;
 pub mod described;
 pub mod descriptors;
+mod dockerfile;
 mod encoding;
 mod error;
 pub mod fbc;

@@ -46,6 +46,12 @@ pub(super) fn is_path_segment(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%'])
 }
 
+/// The name of a channel. An annotation holds several, between commas and perhaps spaces.
+pub(super) fn is_channel(name: &str) -> bool {
+    let parts = |it: char| it == ',' || it.is_whitespace() || it.is_control();
+    !name.is_empty() && !name.contains(parts)
+}
+
 /// Labels with dots between. Kubernetes bounds the whole, not each.
 pub(super) fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= LONGEST_SUBDOMAIN && name.split('.').all(is_part)
@@ -94,6 +100,16 @@ mod tests {
         }
         for bad in ["", ".", "..", "a/b", "a%2fb"] {
             assert!(!is_path_segment(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_channel_is_one_word() {
+        for good in ["stable", "stable-v0.1", "Ä/1"] {
+            assert!(is_channel(good), "{good}");
+        }
+        for bad in ["", "a b", "a,b", "a\nRUN x", " a", "a\u{a0}b", "a\u{7}"] {
+            assert!(!is_channel(bad), "{bad}");
         }
     }
 

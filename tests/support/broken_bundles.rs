@@ -404,6 +404,7 @@ pub fn all() -> Vec<Broken> {
         of("package-upper", "bundle-annotation", annotated("package", json!("Widgets")))
             .differs("upstream refuses it in the catalog that is made of it"),
         of("no-channels", "bundle-channels", annotated("channels", json!(""))),
+        of("channel-of-two-words", "bundle-channel-name", annotated("channels", json!("stable,very fast"))).differs(MILD),
         of("empty-default", "bundle-channels", annotated("channel.default", json!(""))),
         of("default-elsewhere", "bundle-default-channel", annotated("channel.default", json!("fast"))).differs(MILD),
         of("dependency-type", "bundle-dependency", depends(json!({"type": "olm.crd", "value": {}}))),

@@ -365,6 +365,7 @@ pub fn default_bundle_image(operator_image: &str, package: &str, version: &impl 
 /// may write. The label is how OLM v1 and `opm` find the catalog.
 fn dockerfile(folder: &Path) -> String {
     let folder = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy();
+    let copy = super::dockerfile::copy(&folder, "/configs");
     format!(
         "# Written by `roadstead catalog generate`.\n\
          ARG OPM_IMAGE=quay.io/operator-framework/opm:v1.65.0\n\
@@ -372,7 +373,7 @@ fn dockerfile(folder: &Path) -> String {
          \n\
          LABEL operators.operatorframework.io.index.configs.v1=/configs\n\
          \n\
-         COPY {folder} /configs\n\
+         {copy}\
          \n\
          ENTRYPOINT [\"/bin/opm\"]\n\
          CMD [\"serve\", \"/configs\"]\n"

@@ -7,7 +7,7 @@ use crate::olm::catalog::channels_of;
 use crate::olm::fbc;
 use crate::olm::findings::{Finding, bundle as codes, listed};
 use crate::olm::manifests::text;
-use crate::olm::names::{LONGEST_LABEL, is_dns_subdomain};
+use crate::olm::names::{LONGEST_LABEL, is_channel, is_dns_subdomain};
 
 const PREFIX: &str = "operators.operatorframework.io.bundle.";
 
@@ -71,6 +71,12 @@ fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
     if channels.is_empty() {
         let message = format!("{PREFIX}channels.v1 names none");
         wrong(&codes::BUNDLE_CHANNELS, "channels", message);
+    }
+    for channel in channels.iter().filter(|channel| !is_channel(channel)) {
+        let message = format!(
+            "{PREFIX}channels.v1 names {channel:?}; accepted are names without white space and control characters"
+        );
+        wrong(&codes::BUNDLE_CHANNEL_NAME, "channels", message);
     }
     match default {
         Some("") => {

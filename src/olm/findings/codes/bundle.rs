@@ -70,6 +70,10 @@ rules! {
         "metadata/annotations.yaml names the channels, and a default one that is not empty.",
         "Tools that make a catalog put the bundle into these.",
         "Name at least one channel, such as stable.";
+    BUNDLE_CHANNEL_NAME = Warning "bundle-channel-name":
+        "A channel's name holds no white space and no control characters.",
+        "Upstream's tools take any name. In a Dockerfile's label it needs quotes, which its tools do not write, and OLM v1 can subscribe to none that holds white space.",
+        "Give the channel a name of one word, such as stable-v1.";
     BUNDLE_DEFAULT_CHANNEL = Warning "bundle-default-channel":
         "The default channel is one of the channels.",
         "A catalog that is made from this bundle alone has no such channel, and is refused. Upstream's tools do not look.",
