@@ -132,7 +132,7 @@ fn manifests_that_do_not_make_a_bundle_are_refused(#[case] files: &[&str], #[cas
 #[case::image_that_nothing_names(
     "    containerImage: example.org/widgets/manager:dev\n",
     "",
-    "the base ClusterServiceVersion: metadata.annotations.containerImage is \"\"; it must name the operator's image in the manifests, so that another one can take its place"
+    "localhost:5000/manager:v1.2.3 is to take the place of the operator's image, and containers run example.org/tools:1, example.org/widgets/manager:dev; say which one it is by the annotation containerImage of a base ClusterServiceVersion, exactly as its container has it"
 )]
 #[case::image_that_no_deployment_runs(
     "    containerImage: example.org/widgets/manager:dev\n",
@@ -352,6 +352,21 @@ fn what_a_service_account_says_for_pods_they_say_and_the_rest_is_told() {
     let told = "all.yaml: ServiceAccount manager: OLM makes the account from its name alone, without \
                 metadata.annotations[\"eks.amazonaws.com/role-arn\"]; whoever installs the operator has to add that";
     assert_eq!(csv::not_carried(&manifests).unwrap(), [told]);
+}
+
+#[test]
+fn rights_of_an_account_that_nobody_has_are_told() {
+    let all = ["base.yaml", "crd.yaml", "operator.yaml", "sample.yaml"].map(widgets::fixture);
+    let all = all.join("\n---\n").replace(
+        "[{kind: ServiceAccount, name: manager, namespace: widgets}]",
+        "[{kind: ServiceAccount, name: manger, namespace: widgets}]",
+    );
+    let told = csv::not_carried(&widgets::manifests_of(&all)).unwrap();
+    assert!(!told.is_empty());
+    for told in told {
+        let end = "gives rights to the ServiceAccount manger, which the manifests do not have, nor does a Deployment run as it; the operator runs as default, manager";
+        assert!(told.ends_with(end), "{told}");
+    }
 }
 
 #[test]

@@ -576,20 +576,21 @@ fn an_example_that_its_own_definition_refuses_is_told_and_makes_a_bundle_all_the
     std::fs::write(scratch.path().join("sample.yaml"), sample).unwrap();
     let told =
         "note: ./sample.yaml: the example Widget first: spec.replicas is \"many\"; its schema says integer\n";
-    roadstead(&[
-        "bundle",
-        "generate",
-        "--version",
-        "1.0.0",
-        "--input",
-        ".",
-        "--output",
-        "bundle",
-    ])
-    .current_dir(scratch.path())
-    .assert()
-    .success()
-    .stderr(told);
+    // The second time, the bundle of the first lies among the manifests
+    for _ in 0..2 {
+        let generate = [
+            "bundle",
+            "generate",
+            "--version",
+            "1.0.0",
+            "--input",
+            ".",
+            "--output",
+            "bundle",
+        ];
+        let made = roadstead(&generate).current_dir(scratch.path()).assert();
+        made.success().stderr(told);
+    }
     assert!(scratch.path().join("bundle/manifests").is_dir());
 }
 

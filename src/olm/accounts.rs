@@ -203,6 +203,35 @@ fn says_nothing(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
+/// Bindings of accounts that nobody has, as far as the manifests tell: a slip, more often than not, and the operator lacks the rights. Those of another namespace are
+/// of others.
+pub(super) fn strangers(manifests: &Manifests, accounts: &Accounts) -> Vec<String> {
+    let has_object = |account: Named<'_>| {
+        let mut objects = manifests.of_kind("", "ServiceAccount");
+        objects.any(|object| name(object) == account.name)
+    };
+    let is_stranger = |account: &Named<'_>| {
+        accounts.is_home(account.namespace) && !accounts.has(*account) && !has_object(*account)
+    };
+    let bindings = manifests.iter().filter(|manifest| {
+        is_kind(&manifest.body, RBAC, "RoleBinding") || is_kind(&manifest.body, RBAC, "ClusterRoleBinding")
+    });
+    let told = bindings.flat_map(|binding| {
+        let strangers = subjects(&binding.body).filter(is_stranger);
+        strangers.map(move |account| {
+            let names: Vec<&str> = accounts.names().collect();
+            format!(
+                "{}: {} gives rights to the ServiceAccount {}, which the manifests do not have, nor does a Deployment run as it; the operator runs as {}",
+                binding.source.display(),
+                label(&binding.body),
+                account.name,
+                names.join(", ")
+            )
+        })
+    });
+    told.collect()
+}
+
 /// What the operator's ServiceAccounts say that neither the ClusterServiceVersion nor its pods can, each with the file.
 pub(super) fn lost(manifests: &Manifests) -> Vec<String> {
     let deployments = manifests.of_kind("apps", "Deployment");

@@ -220,10 +220,13 @@ fn deployments(manifests: &Manifests, base: &Value, options: &Options) -> Result
     if let Some(image) = &options.image {
         let old = text(base, "/metadata/annotations/containerImage");
         if old.is_empty() {
-            return Err(Error::Base {
-                field: "metadata.annotations.containerImage",
-                value: old.to_owned(),
-                accepted: "it must name the operator's image in the manifests, so that another one can take its place",
+            let containers = deployments
+                .iter()
+                .flat_map(|it| list(it, "/spec/template/spec/containers"));
+            let images: BTreeSet<&str> = containers.map(|container| text(container, "/image")).collect();
+            return Err(Error::WhichImage {
+                image: image.clone(),
+                images: images.into_iter().map(str::to_owned).collect(),
             });
         }
         let places = deployments
@@ -323,12 +326,14 @@ pub fn broken_samples(manifests: &Manifests) -> Vec<String> {
 /// As [`generate`], of service accounts and their rights.
 pub fn not_carried(manifests: &Manifests) -> Result<Vec<String>, Error> {
     let deployments: Vec<Value> = manifests.of_kind("apps", "Deployment").cloned().collect();
-    let permissions = Permissions::of(manifests, &Accounts::of(manifests, &deployments)?)?;
+    let accounts = Accounts::of(manifests, &deployments)?;
+    let permissions = Permissions::of(manifests, &accounts)?;
     let is_covered = |role: &str| {
         let role = ("ClusterRole".to_owned(), role.to_owned());
         permissions.covered.contains(&role)
     };
     let mut told = accounts::lost(manifests);
+    told.extend(accounts::strangers(manifests, &accounts));
     told.extend(aggregation::told(manifests, is_covered));
     Ok(told)
 }

@@ -157,18 +157,23 @@ fn made(manifests: &Manifests, package: &str) -> Value {
         "metadata": {"name": package, "annotations": {"capabilities": "Basic Install"}},
         "spec": {"displayName": package, "installModes": modes(&[InstallMode("AllNamespaces")])},
     });
-    // Of several images nobody can tell which one is the operator's
-    let images = images(manifests);
-    if let (Some(image), 1) = (images.first(), images.len()) {
+    if let Some(image) = operator_image(manifests) {
         base["metadata"]["annotations"]["containerImage"] = json!(image);
     }
     base
 }
 
-fn images(manifests: &Manifests) -> BTreeSet<&str> {
+/// The only image, or that of the only container that is called as kubebuilder calls the operator's. Of several others nobody can tell which one it is.
+fn operator_image(manifests: &Manifests) -> Option<&str> {
     let deployments = manifests.of_kind("apps", "Deployment");
     let containers = deployments.flat_map(|deployment| list(deployment, "/spec/template/spec/containers"));
-    containers.map(|container| text(container, "/image")).collect()
+    let containers: Vec<_> = containers.collect();
+    let of = |is_meant: fn(&Value) -> bool| {
+        let meant = containers.iter().filter(|container| is_meant(container));
+        let images: BTreeSet<&str> = meant.map(|container| text(container, "/image")).collect();
+        images.first().copied().filter(|_| images.len() == 1)
+    };
+    of(|_| true).or_else(|| of(|container| text(container, "/name") == "manager"))
 }
 
 #[cfg(test)]
@@ -242,6 +247,18 @@ mod tests {
             csv(&manifests.unwrap())["metadata"]["annotations"]["containerImage"],
             Value::Null
         );
+    }
+
+    /// As kubebuilder lays an operator out.
+    #[test]
+    fn beside_a_proxy_the_container_manager_is_the_operator() {
+        let containers = json!([{"name": "kube-rbac-proxy", "image": "r/proxy:1"}, {"name": "manager", "image": "controller:latest"}]);
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
+            "spec": {"template": {"spec": {"containers": containers}}}});
+        let manifests = Manifests::of_objects([deployment]).unwrap();
+        let manifests = Described::default().complete(manifests, Some("widgets")).unwrap();
+        let annotations = &csv(&manifests)["metadata"]["annotations"];
+        assert_eq!(annotations["containerImage"], "controller:latest");
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub enum Error {
     )]
     NoSuchImage { old: String, new: String },
     #[error(
+        "{image} is to take the place of the operator's image, and containers run {}; say which one it is by the annotation containerImage of a base ClusterServiceVersion, exactly as its container has it", images.join(", ")
+    )]
+    WhichImage { image: String, images: Vec<String> },
+    #[error(
         "{}: a bundle cannot hold {object}; leave the file out of --input, or let the operator create the object", source_file.display()
     )]
     NotInBundle { source_file: PathBuf, object: String },

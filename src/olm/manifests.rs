@@ -34,10 +34,18 @@ impl Manifests {
     /// # Errors
     /// [`Error::File`] or [`Error::Unreadable`], naming the file; [`Error::NoManifests`] when there is none at all.
     pub fn read(folder: &Path) -> Result<Self, Error> {
+        Self::read_beside(folder, &[])
+    }
+
+    /// The same, without what lies in these folders: what is made of manifests may be written below them.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_beside(folder: &Path, made: &[&Path]) -> Result<Self, Error> {
         let files = if folder.is_file() {
             vec![folder.to_owned()]
         } else {
-            manifest_files(folder)?
+            manifest_files(folder, made)?
         };
         let mut manifests = Self::default();
         for path in files {
@@ -165,8 +173,10 @@ fn is_wanted(body: &Value) -> bool {
 
 /// The files below a folder, sorted. Links may lead in circles, and to one place on so many ways that nobody would come to their end; so a folder and a file count
 /// where they are come upon first, and not again.
-fn manifest_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let (mut files, mut seen) = (Vec::new(), BTreeSet::new());
+fn manifest_files(folder: &Path, made: &[&Path]) -> Result<Vec<PathBuf>, Error> {
+    // What is not there yet lies nowhere
+    let made = made.iter().filter_map(|folder| folder.canonicalize().ok());
+    let (mut files, mut seen) = (Vec::new(), made.collect::<BTreeSet<PathBuf>>());
     let mut is_new = |path: &Path| {
         let place = path.canonicalize();
         let place = place.map_err(|source| Error::file("read", path, source))?;

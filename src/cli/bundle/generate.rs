@@ -80,7 +80,7 @@ impl From<Installer> for bundle::Installer {
 pub(super) fn main(args: Args) -> Outcome {
     let mut manifests = Manifests::default();
     for folder in &args.input {
-        manifests.merge(read(folder)?);
+        manifests.merge(read(folder, &[&args.output, &args.catalog])?);
     }
     let described = args.describing.described()?;
     let manifests = described.complete(manifests, args.package.as_deref())?;
@@ -125,9 +125,10 @@ pub(super) fn main(args: Args) -> Outcome {
     files::finish(&made, &context, args.check, "roadstead bundle generate")
 }
 
-fn read(input: &Path) -> Result<Manifests, Failure> {
+/// Manifests, without what was `made` of them before.
+fn read(input: &Path, made: &[&Path]) -> Result<Manifests, Failure> {
     if input != Path::new("-") {
-        return Ok(Manifests::read(input)?);
+        return Ok(Manifests::read_beside(input, made)?);
     }
     let text = bounded::stream(io::stdin(), LARGEST);
     let text = text.map_err(|error| format!("cannot read standard input: {error}"))?;
