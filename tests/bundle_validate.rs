@@ -128,6 +128,36 @@ fn a_folder_that_is_not_there_is_named() {
     assert!(!is_valid && why.contains("cannot list /nowhere/at/all"), "{why}");
 }
 
+#[test]
+fn a_bundle_and_a_catalog_are_not_taken_for_each_other() {
+    let root = tempfile::tempdir().unwrap();
+    let (bundle, catalog) = (root.path().join("bundle"), root.path().join("catalog"));
+    plain().write(&bundle);
+    std::fs::create_dir(&catalog).unwrap();
+    std::fs::write(
+        catalog.join("catalog.yaml"),
+        "schema: olm.package\nname: a\ndefaultChannel: b\n",
+    )
+    .unwrap();
+    let (is_valid, found, why) = validate(&catalog, &[]);
+    assert!(!is_valid && found.is_empty(), "{found}");
+    assert!(
+        why.contains("is no bundle: it has neither manifests/ nor metadata/"),
+        "{why}"
+    );
+    let mut judged = assert_cmd::Command::cargo_bin("roadstead").unwrap();
+    let judged = judged
+        .args(["catalog", "validate"])
+        .arg(&bundle)
+        .assert()
+        .failure();
+    let why = String::from_utf8_lossy(&judged.get_output().stderr).into_owned();
+    assert!(
+        why.contains("is a bundle and no catalog; `roadstead bundle validate`"),
+        "{why}"
+    );
+}
+
 /// A bundle may be anybody's: what never ends, or is made to take long, is refused at once.
 #[test]
 fn a_file_that_is_none_or_that_is_made_to_take_long_is_refused_at_once() {

@@ -53,7 +53,7 @@ impl FromStr for Party {
         let parts = text.strip_suffix('>').and_then(|text| text.split_once('<'));
         let (name, contact) = parts.unwrap_or((text, ""));
         let (name, contact) = (name.trim().to_owned(), contact.trim().to_owned());
-        if name.is_empty() || (parts.is_some() && contact.is_empty()) {
+        if name.is_empty() || name.contains(['<', '>']) || (parts.is_some() && contact.is_empty()) {
             return Err("accepted is NAME, or NAME <CONTACT>".to_owned());
         }
         Ok(Self { name, contact })
@@ -302,6 +302,7 @@ mod tests {
     #[case("", false)]
     #[case("<a@b>", false)]
     #[case("A <>", false)]
+    #[case("A <", false)]
     #[case("A", true)]
     #[case("A B <a@b>", true)]
     fn a_party_has_a_name(#[case] text: &str, #[case] is_one: bool) {

@@ -13,6 +13,7 @@ use crate::cli::values::version;
 use crate::cli::{Failure, Outcome, files};
 use crate::olm::catalog::{Catalog, default_channel_of, default_channels};
 use crate::olm::manifests::{LARGEST, Manifests, name, text};
+use crate::olm::oci::Name;
 use crate::olm::{bounded, bundle, csv};
 
 /// Every folder and name can be another one, so that a bundle for a test cluster leaves the checked-in one alone.
@@ -81,6 +82,9 @@ pub(super) fn main(args: Args) -> Outcome {
     let mut manifests = Manifests::default();
     for folder in &args.input {
         manifests.merge(read(folder, &[&args.output, &args.catalog])?);
+    }
+    if let Some(image) = &args.image {
+        Name::guessed("--image", image)?;
     }
     let described = args.describing.described()?;
     let manifests = described.complete(manifests, args.package.as_deref())?;

@@ -62,6 +62,7 @@ impl With {
 pub(super) fn main(args: &Args) -> Outcome {
     let suites: Vec<Suite> = args.with.iter().flat_map(|with| with.suites()).copied().collect();
     let held = Held::bundle(&args.bundle, &args.reading)?;
+    check_folder(held.folder(), held.subject())?;
     let categories = match args
         .categories
         .as_deref()
@@ -76,6 +77,21 @@ pub(super) fn main(args: &Args) -> Outcome {
         found.sort();
     }
     findings::report(held.subject(), &held.told(found), &args.report)
+}
+
+/// A folder of something else is not judged file by file.
+fn check_folder(folder: &Path, subject: &Path) -> Outcome {
+    let has_either = ["manifests", "metadata"]
+        .iter()
+        .any(|part| folder.join(part).exists());
+    if folder.is_dir() && !has_either {
+        return Err(format!(
+            "{} is no bundle: it has neither manifests/ nor metadata/; `roadstead catalog validate` judges catalogs",
+            subject.display()
+        )
+        .into());
+    }
+    Ok(())
 }
 
 fn categories(file: &Path) -> Result<Categories, Failure> {

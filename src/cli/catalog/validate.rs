@@ -1,6 +1,6 @@
 //! `roadstead catalog validate`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cli::held::{Held, Reading};
 use crate::cli::{Outcome, findings};
@@ -19,6 +19,19 @@ pub(super) struct Args {
 
 pub(super) fn main(args: &Args) -> Outcome {
     let held = Held::catalog(&args.catalog, &args.reading)?;
+    check_folder(held.folder(), held.subject())?;
     let found = held.told(fbc::validate(held.folder())?);
     findings::report(held.subject(), &found, &args.report)
+}
+
+/// A bundle is not judged document by document.
+fn check_folder(folder: &Path, subject: &Path) -> Outcome {
+    if folder.join("manifests").is_dir() && folder.join("metadata/annotations.yaml").is_file() {
+        return Err(format!(
+            "{} is a bundle and no catalog; `roadstead bundle validate` judges bundles",
+            subject.display()
+        )
+        .into());
+    }
+    Ok(())
 }

@@ -119,7 +119,7 @@ rules! {
     CSV_MIN_KUBE_VERSION_MISSING = Warning "csv-min-kube-version-missing":
         "spec.minKubeVersion says which clusters the operator runs on.",
         "Without it OLM installs the operator on any.",
-        "Set `spec.minKubeVersion`.";
+        "Set `spec.minKubeVersion`: in the base, or by `roadstead bundle generate --min-kube-version`.";
     CSV_INSTALL_MODES = Error "csv-install-modes":
         "spec.installModes names each mode at most once, and at least one that is supported.",
         "OLM fails the ClusterServiceVersion. That a mode is there twice passes upstream's tools: their check of it does nothing.",
@@ -217,15 +217,15 @@ rules! {
     HUB_PROVIDER = Error "hub-provider":
         "spec.provider.name is there.",
         "OperatorHub refuses the bundle otherwise.",
-        "Set `spec.provider.name`.";
+        "Set `spec.provider.name`: in the base, or by `roadstead bundle generate --provider`.";
     HUB_MAINTAINER = Error "hub-maintainer":
         "Each of spec.maintainers has a name, and an e-mail address.",
         "OperatorHub refuses the bundle otherwise.",
-        "Set `name` and `email`.";
+        "Set `name` and `email`: in the base, or by `roadstead bundle generate --maintainer`.";
     HUB_LINK = Error "hub-link":
         "Each of spec.links has a name, and a URL.",
         "OperatorHub refuses the bundle otherwise.",
-        "Set `name`, and `url` with its scheme.";
+        "Set `name`, and `url` with its scheme: in the base, or by `roadstead bundle generate --link`.";
     HUB_VERSION = Error "hub-version":
         "spec.version is there, and not 0.0.0.",
         "OperatorHub refuses the bundle otherwise.",
@@ -237,7 +237,7 @@ rules! {
     HUB_ICON_MISSING = Warning "hub-icon-missing":
         "There is an icon.",
         "OperatorHub shows a placeholder otherwise.",
-        "Set `spec.icon`.";
+        "Set `spec.icon`: in the base, or by `roadstead bundle generate --icon`.";
     HUB_CAPABILITIES = Error "hub-capabilities":
         "The annotation capabilities is a level that there is.",
         "OperatorHub refuses the bundle otherwise.",
@@ -251,11 +251,11 @@ rules! {
     PRACTICE_REQUESTS = Warning "practice-requests":
         "Each container of the Deployments requests CPU and memory.",
         "Without them the pod is the first to go, and a quota may refuse it.",
-        "Set `resources.requests`.";
+        "Set `resources.requests` of the container in the Deployment.";
     PRACTICE_CRD_DESCRIPTION = Warning "practice-crd-description":
         "What the ClusterServiceVersion owns and requires has a description.",
         "Consoles show it to whoever chooses what to create.",
-        "Set `description`.";
+        "Describe the root of the definition's schema, of which `roadstead bundle generate` takes it, or set `description` in the base.";
     PRACTICE_CHANNEL = Warning "practice-channel":
         "Channels begin with candidate, fast or stable.",
         "So users know how ripe what they get is.",
@@ -299,7 +299,7 @@ rules! {
     SCORE_RESOURCES = Warning "score-resources":
         "What the ClusterServiceVersion owns names the kinds of objects that the operator makes for it.",
         "The scorecard's test olm-crds-have-resources fails, and consoles cannot show them.",
-        "Set `resources`.";
+        "Set `resources` of the owned definition in the base: kind, name and version of each.";
     SCORE_SPEC_DESCRIPTOR = Warning "score-spec-descriptor":
         "Each field of an example's spec has a descriptor.",
         "The scorecard's test olm-spec-descriptors fails, and consoles show the field as text.",

@@ -141,7 +141,7 @@ rules! {
     IMAGE_BY_TAG = Note "image-by-tag":
         "A bundle's image is named by its digest.",
         "A tag may lead to something else later: then what was tested is not what is installed, and mirrors cannot copy it.",
-        "Name it with @sha256:...";
+        "Name it with @sha256:...: `roadstead bundle generate --digests` asks registries for it, and `bundle push` prints it.";
     PROPERTY_VALUE = Error "property-value":
         "A property's value has the shape that its type says.",
         "opm cannot read the bundle, and refuses the catalog.",
