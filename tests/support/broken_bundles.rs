@@ -525,6 +525,7 @@ pub fn all() -> Vec<Broken> {
         .differs(MILD),
         of("image-empty", "csv-related-image", csv("/spec/relatedImages/0/image", json!(""))),
         of("image-wrong", "csv-related-image", csv("/spec/relatedImages/0/image", json!("Registry/A b"))),
+        of("image-without-registry", "image-without-registry", csv("/spec/relatedImages/0/image", json!("controller:latest"))).differs(MILD),
         of("image-by-tag", "image-by-tag", csv("/spec/relatedImages/0/image", json!("registry.example.org/a:v1"))).differs(MILD),
         of("strategy", "csv-deployment", csv("/spec/install/strategy", json!("helm"))).differs(UNSEEN),
         of("deployment-upper", "csv-deployment", csv("/spec/install/spec/deployments/0/name", json!("Widgets"))).differs(UNSEEN),

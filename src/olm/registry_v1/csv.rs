@@ -192,6 +192,9 @@ impl Judge<'_> {
                 }
                 Ok(reference) if reference.digest.is_none() => {
                     let message = format!("spec.relatedImages[{index}].image is {image:?}");
+                    if reference.host.is_none() {
+                        self.found(&codes::IMAGE_WITHOUT_REGISTRY, &pointer, message.clone());
+                    }
                     self.found(&catalog::IMAGE_BY_TAG, &pointer, message);
                 }
                 Ok(_) => {}

@@ -144,6 +144,10 @@ rules! {
         "An example is valid by the schema of its definition.",
         "Whoever creates it as it is gets an error. Upstream's tools do not look.",
         "Write the field as the message says.";
+    IMAGE_WITHOUT_REGISTRY = Warning "image-without-registry":
+        "An image is named with its registry.",
+        "Nodes guess one, mostly Docker Hub, where somebody else may have that name.",
+        "Write it with the registry; `roadstead bundle generate --image` does that for the operator's own.";
     CSV_RELATED_IMAGE = Error "csv-related-image":
         "spec.relatedImages names images.",
         "Tools that mirror a catalog copy these images, and fail on a name that is none.",
