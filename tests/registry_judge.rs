@@ -302,6 +302,55 @@ async fn a_catalog_with_all_that_there_may_be_is_served_as_upstream_serves_it() 
     assert_the_same(folder.path()).await;
 }
 
+/// What is read by one thing and written by another seldom stays the same text.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_served_as_upstream_serves_them_however_they_are_written() {
+    let deep = "[".repeat(140) + &"]".repeat(140);
+    let numbers = "[100000000000000000000, 12345678901234567890, -0.0, -0, 1e21, 1.5e-7, 0.000001, 1.0, 1e2, 9007199254740993]";
+    let values = [
+        ("custom.numbers", numbers),
+        ("custom.deep", &deep),
+        ("custom.half", r#""\ud800 \u0041\u2028<&>\b\u001f\/""#),
+        ("custom.null", "null"),
+        (
+            "custom.twice",
+            r#"{"b": 1, "a": {"c": 2}, "b": {"é": 3, "e": 4}}"#,
+        ),
+        (
+            "olm.gvk.required",
+            r#"{"kind": "A", "more": 1e20, "group": "b", "version": "v1"}"#,
+        ),
+    ];
+    let kinds: Vec<_> = values.iter().map(|(kind, _)| *kind).collect();
+    let descriptors = format!(
+        r#"[{{"path": "a", "value": {numbers}}}, {{"value": {deep}}}, {{"value": null}}, {{"value": "<\ud800>"}}]"#
+    );
+    let metadata = serde_json::json!({
+        "crdDescriptions": {"owned": [null, {"specDescriptors": "DESCRIPTORS"}]}, "keywords": ["a", null], "labels": {"l": null},
+        "nativeAPIs": [null], "maintainers": null, "apiServiceDefinitions": {"owned": [{"containerPort": 8443.0}]},
+    });
+    let mut properties: Vec<_> = kinds
+        .iter()
+        .map(|kind| catalogs::property(kind, serde_json::json!(format!("VALUE OF {kind}"))))
+        .collect();
+    properties.push(catalogs::property("olm.csv.metadata", metadata));
+    let entries = serde_json::json!([{"name": "b.v1.0.0"}]);
+    let documents = [
+        catalogs::package("b", "stable"),
+        catalogs::channel("b", "stable", entries),
+        catalogs::bundle("b", "1.0.0", &properties),
+    ];
+    let mut text: String = documents.iter().map(ToString::to_string).collect();
+    for (kind, value) in values {
+        text = text.replace(&format!("\"VALUE OF {kind}\""), value);
+    }
+    text = text.replace("\"DESCRIPTORS\"", &descriptors);
+    assert!(!text.contains("VALUE OF"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("catalog.json"), text).unwrap();
+    assert_the_same(folder.path()).await;
+}
+
 /// The services that a server tells of, by a version of reflection.
 macro_rules! services {
     ($version:ident, $channel:expr) => {{

@@ -1,19 +1,33 @@
 //! JSON as upstream writes it, so that what is sent as text is the same text: keys sorted, nothing between them, and the characters escaped that it escapes.
 
+mod tree;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::value::RawValue;
 
-/// A value with sorted keys, as properties are kept.
+pub(super) use tree::{Node, Tree, extremes};
+
+/// What is in a document, as properties are kept: with sorted keys, and each number as the float that upstream has read.
+pub(super) fn canonical(value: &RawValue) -> Result<String, serde_json::Error> {
+    Tree::of(value).write(Escapes::LINES)
+}
+
+/// The same as upstream's encoder for web pages writes it.
+pub(super) fn canonical_for_pages(value: &RawValue) -> Result<String, serde_json::Error> {
+    Tree::of(value).write(Escapes::PAGES)
+}
+
+/// A value with sorted keys, whose whole numbers stay what they are.
 pub(super) fn sorted(value: &Value) -> Result<String, serde_json::Error> {
     text(&Sorted(value), Escapes::LINES)
 }
 
-/// The same as upstream's encoder for web pages writes it, as objects and ClusterServiceVersions are kept.
+/// The same as upstream's encoder for web pages writes it, as objects are kept that were no JSON.
 pub(super) fn sorted_for_pages(value: &Value) -> Result<String, serde_json::Error> {
     text(&Sorted(value), Escapes::PAGES)
 }
@@ -31,7 +45,7 @@ fn text(value: &impl Serialize, escapes: Escapes) -> Result<String, serde_json::
 }
 
 /// A value that is written with sorted keys.
-pub(super) struct Sorted<'a>(pub(super) &'a Value);
+struct Sorted<'a>(&'a Value);
 
 impl Serialize for Sorted<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -43,26 +57,41 @@ impl Serialize for Sorted<'_> {
                     .collect();
                 sorted.serialize(serializer)
             }
-            Value::Array(items) => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    list.serialize_element(&Sorted(item))?;
-                }
-                list.end()
-            }
-            // Upstream reads every number as a float
-            Value::Number(number) => match number.as_f64() {
-                Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => {
-                    serializer.serialize_i64(float as i64)
-                }
-                _ => number.serialize(serializer),
-            },
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
             other => other.serialize(serializer),
         }
     }
 }
 
+/// Whether each number of a text of JSON is one for upstream.
+///
+/// # Errors
+/// Which is none.
+pub(super) fn check_numbers(json: &str) -> Result<(), String> {
+    let Some(number) = extremes(json).too_large else {
+        return Ok(());
+    };
+    let most = f64::MAX;
+    Err(format!(
+        "{number:.40} is too large for a number; up to {most:e} is accepted"
+    ))
+}
+
+/// The shortest digits that mean a number, with an exponent where Go writes one.
+fn float(number: f64) -> String {
+    let size = number.abs();
+    if size == 0.0 || (1e-6..1e21).contains(&size) {
+        return number.to_string();
+    }
+    let scientific = format!("{number:e}");
+    match scientific.split_once('e') {
+        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+        _ => scientific,
+    }
+}
+
 /// What is escaped besides what JSON demands.
+#[derive(Clone, Copy)]
 struct Escapes {
     pages: bool,
 }
@@ -84,6 +113,10 @@ impl Escapes {
 }
 
 impl Formatter for Escapes {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(float(value).as_bytes())
+    }
+
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut formatter = CompactFormatter;
         let mut begin = 0;
@@ -100,9 +133,37 @@ impl Formatter for Escapes {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
+
+    #[rstest]
+    #[case(0.0, "0")]
+    #[case(-0.0, "-0")]
+    #[case(1.0, "1")]
+    #[case(-1.5, "-1.5")]
+    #[case(1e15, "1000000000000000")]
+    #[case(12_345_678_901_234_567_890.0, "12345678901234567000")]
+    #[case(1e20, "100000000000000000000")]
+    #[case(1e21, "1e+21")]
+    #[case(-1.25e100, "-1.25e+100")]
+    #[case(0.000_001, "0.000001")]
+    #[case(0.000_000_9, "9e-7")]
+    #[case(5e-324, "5e-324")]
+    #[case(0.1, "0.1")]
+    fn numbers_are_written_as_go_does(#[case] number: f64, #[case] expected: &str) {
+        assert_eq!(float(number), expected);
+        assert_eq!(sorted(&json!(number)).unwrap(), expected);
+    }
+
+    #[test]
+    fn whole_numbers_of_what_was_no_json_stay_what_they_are() {
+        assert_eq!(
+            sorted(&json!([u64::MAX, i64::MIN])).unwrap(),
+            "[18446744073709551615,-9223372036854775808]"
+        );
+    }
 
     #[test]
     fn keys_are_sorted_and_what_upstream_escapes_is() {

@@ -1,13 +1,15 @@
 //! The documents of a catalog by their schemas, borrowed from their text. Fields that nobody looks at are passed over, as upstream does.
 //!
-//! Keys are taken whatever their case ([`super::fold`]). Of the document itself no two may be the same then, and `schema`, `package` and `name` are text.
+//! Keys are taken whatever their case, and `null` for what is not there ([`super::fold`]). Of the document itself no two may be the same then, and `schema`, `package` and `name` are text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
-use serde::de::{DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -50,24 +52,27 @@ pub struct Package<'a> {
     #[serde(borrow, default)]
     pub name: Text<'a>,
     /// The channel of a Subscription that names none.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub default_channel: Text<'a>,
     /// What consoles show.
     #[serde(borrow, default)]
     pub icon: Option<Icon<'a>>,
     /// Text in Markdown.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub description: Text<'a>,
+    /// Typed facts, of which upstream reads no more than that they are there.
+    #[serde(borrow, default)]
+    pub properties: Vec<Property<'a>>,
 }
 
 /// An image in the document itself.
 #[derive(Debug, Deserialize)]
 pub struct Icon<'a> {
     /// The image, in base64.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default, deserialize_with = "base64")]
     pub base64data: Text<'a>,
     /// Its type, such as `image/svg+xml`.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub mediatype: Text<'a>,
 }
 
@@ -82,8 +87,11 @@ pub struct Channel<'a> {
     #[serde(borrow, default)]
     pub package: Text<'a>,
     /// Its bundles.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub entries: Vec<Entry>,
+    /// As [`Package::properties`].
+    #[serde(borrow, default)]
+    pub properties: Vec<Property<'a>>,
 }
 
 /// One bundle in a channel.
@@ -125,13 +133,13 @@ pub struct Bundle<'a> {
     #[serde(borrow, default)]
     pub package: Text<'a>,
     /// The bundle's image; none where its objects are here.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub image: Text<'a>,
     /// Typed facts.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub properties: Vec<Property<'a>>,
     /// The images that the operator needs.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub related_images: Vec<RelatedImage<'a>>,
 }
 
@@ -149,10 +157,10 @@ impl<'a> Bundle<'a> {
 #[derive(Debug, Deserialize)]
 pub struct Property<'a> {
     /// Such as `olm.gvk`.
-    #[serde(rename = "type", borrow, default, deserialize_with = "null_as_default")]
+    #[serde(rename = "type", borrow, default)]
     pub kind: Text<'a>,
-    /// Its shape depends on the type.
-    #[serde(borrow, default)]
+    /// Its shape depends on the type; `null` is one, too.
+    #[serde(borrow, default, deserialize_with = "raw")]
     pub value: Option<&'a RawValue>,
 }
 
@@ -160,10 +168,10 @@ pub struct Property<'a> {
 #[derive(Debug, Deserialize, Serialize)]
 pub struct RelatedImage<'a> {
     /// What it is for.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub name: Text<'a>,
     /// The image.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub image: Text<'a>,
 }
 
@@ -174,7 +182,7 @@ pub struct Deprecations<'a> {
     #[serde(borrow, default)]
     pub package: Text<'a>,
     /// One for each thing that is deprecated.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub entries: Vec<Deprecation<'a>>,
 }
 
@@ -185,7 +193,7 @@ pub struct Deprecation<'a> {
     #[serde(borrow, default)]
     pub reference: Reference<'a>,
     /// What users should do.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub message: Text<'a>,
 }
 
@@ -193,10 +201,10 @@ pub struct Deprecation<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub struct Reference<'a> {
     /// `olm.package`, `olm.channel` or `olm.bundle`.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub schema: Text<'a>,
     /// Its name; none for the package.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub name: Text<'a>,
 }
 
@@ -383,11 +391,51 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Unique<'de, A> {
 /// What is text in every document, known or not.
 const TEXTS: [&str; 3] = ["schema", "package", "name"];
 
-/// `null` is the same as a field that is not there.
+/// `null` is the same as a field that is not there: for what is not read by [`super::fold`], which knows that by itself.
 pub(in crate::olm) fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Whatever is there, `null` as well, of which an `Option` would make nothing.
+pub(super) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
+}
+
+/// Bytes, which Go reads from base64 and from a list of numbers, as base64.
+fn base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text<'de>, D::Error> {
+    deserializer.deserialize_any(Bytes)
+}
+
+struct Bytes;
+
+impl<'de> Visitor<'de> for Bytes {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text in base64")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Text<'de>, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Text<'de>, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = items.next_element::<u8>()? {
+            bytes.push(byte);
+        }
+        Ok(Text(Cow::Owned(STANDARD.encode(bytes))))
+    }
 }
 
 /// `olm.package`, as a property.
@@ -395,13 +443,13 @@ pub(in crate::olm) fn null_as_default<'de, D: Deserializer<'de>, T: Default + De
 #[serde(rename_all = "camelCase")]
 pub struct PackageVersion<'a> {
     /// The package's name.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub package_name: Text<'a>,
     /// A semantic version.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub version: Text<'a>,
     /// Tells two builds of one version apart.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub release: Text<'a>,
 }
 
@@ -410,10 +458,10 @@ pub struct PackageVersion<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct PackageRequired<'a> {
     /// The package's name.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub package_name: Text<'a>,
     /// See [`super::range`].
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub version_range: Text<'a>,
 }
 
@@ -421,13 +469,13 @@ pub struct PackageRequired<'a> {
 #[derive(Debug, Deserialize)]
 pub struct Gvk<'a> {
     /// Such as `roadstead.dev`.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub group: Text<'a>,
     /// Such as `Database`.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub kind: Text<'a>,
     /// Such as `v1`.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub version: Text<'a>,
 }
 
@@ -435,7 +483,7 @@ pub struct Gvk<'a> {
 #[derive(Debug, Deserialize)]
 pub struct Object<'a> {
     /// A manifest, in base64.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default, deserialize_with = "base64")]
     pub data: Text<'a>,
 }
 
@@ -444,6 +492,9 @@ pub struct Object<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct ChannelProperty<'a> {
     /// The channel's name.
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
+    #[serde(borrow, default)]
     pub channel_name: Text<'a>,
+    /// Which of several channels comes first.
+    #[serde(default)]
+    pub priority: i64,
 }

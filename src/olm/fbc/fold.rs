@@ -1,11 +1,11 @@
-//! JSON as Go reads it: a key is known whatever its case (`encoding/json`), by which upstream reads its own documents. And the way to what could
-//! not be read.
+//! JSON as Go reads it (`encoding/json`), by which upstream reads its own documents: a key is known whatever its case, `null` leaves a field as it is, and
+//! a structure is an object, never a list. And the way to what could not be read.
 
 use std::cell::RefCell;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::value::StrDeserializer;
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -92,17 +92,51 @@ impl fmt::Display for Trail {
     }
 }
 
-/// Gives the fields of structures their names, whatever they are written as.
+/// Reads as Go does whatever is asked for.
 pub(super) struct Folding<'t, D> {
     pub(super) inner: D,
     pub(super) trail: &'t Trail,
 }
 
+/// What a place holds, which decides what `null` stands for there.
+#[derive(Clone, Copy)]
+enum Expected {
+    /// An object, with its name and those of its fields.
+    Struct(&'static str, &'static [&'static str]),
+    Text,
+    Bool,
+    Whole,
+    List,
+    Map,
+    /// What decides for itself.
+    Any,
+}
+
+impl<'t, D> Folding<'t, D> {
+    fn within<V>(&self, expected: Expected, visitor: V) -> Within<'t, V> {
+        Within {
+            visitor,
+            expected,
+            trail: self.trail,
+        }
+    }
+}
+
 macro_rules! forward {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {$(
         fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            let within = Within { visitor, fields: &[], trail: self.trail };
+            let within = self.within(Expected::Any, visitor);
             self.inner.$method($($argument,)* within)
+        }
+    )*};
+}
+
+/// What may be `null` is asked for as what may be missing, and once it is there as what it is.
+macro_rules! or_null {
+    ($($method:ident: $expected:ident;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            let within = self.within(Expected::$expected, visitor);
+            self.inner.deserialize_option(within)
         }
     )*};
 }
@@ -111,12 +145,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Folding<'_, D> {
     type Error = D::Error;
 
     forward! {
-        deserialize_any(); deserialize_bool(); deserialize_char();
-        deserialize_i8(); deserialize_i16(); deserialize_i32(); deserialize_i64(); deserialize_i128();
-        deserialize_u8(); deserialize_u16(); deserialize_u32(); deserialize_u64(); deserialize_u128();
-        deserialize_f32(); deserialize_f64();
-        deserialize_str(); deserialize_string(); deserialize_bytes(); deserialize_byte_buf();
-        deserialize_option(); deserialize_unit(); deserialize_seq(); deserialize_map();
+        deserialize_any(); deserialize_char(); deserialize_f32(); deserialize_f64();
+        deserialize_bytes(); deserialize_byte_buf(); deserialize_option(); deserialize_unit();
         deserialize_identifier(); deserialize_ignored_any();
         deserialize_unit_struct(name: &'static str);
         deserialize_newtype_struct(name: &'static str);
@@ -125,26 +155,29 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Folding<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str]);
     }
 
+    or_null! {
+        deserialize_bool: Bool;
+        deserialize_i8: Whole; deserialize_i16: Whole; deserialize_i32: Whole; deserialize_i64: Whole; deserialize_i128: Whole;
+        deserialize_u8: Whole; deserialize_u16: Whole; deserialize_u32: Whole; deserialize_u64: Whole; deserialize_u128: Whole;
+        deserialize_str: Text; deserialize_string: Text;
+        deserialize_seq: List; deserialize_map: Map;
+    }
+
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        let trail = self.trail;
-        let within = Within {
-            visitor,
-            fields,
-            trail,
-        };
-        self.inner.deserialize_struct(name, fields, within)
+        let within = self.within(Expected::Struct(name, fields), visitor);
+        self.inner.deserialize_option(within)
     }
 }
 
-/// A value, whose fields are known where it is a structure.
+/// A value, and what is expected of it.
 struct Within<'t, V> {
     visitor: V,
-    fields: &'static [&'static str],
+    expected: Expected,
     trail: &'t Trail,
 }
 
@@ -164,22 +197,53 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Within<'_, V> {
     }
 
     visit! {
-        visit_bool(bool); visit_i64(i64); visit_i128(i128); visit_u64(u64); visit_u128(u128); visit_f64(f64);
+        visit_bool(bool); visit_i64(i64); visit_i128(i128); visit_u64(u64); visit_u128(u128);
         visit_str(&str); visit_borrowed_str(&'de str); visit_string(String);
         visit_bytes(&[u8]); visit_borrowed_bytes(&'de [u8]); visit_byte_buf(Vec<u8>);
     }
 
+    /// Upstream has read every number as a float before, so that `1.0` is a whole number, too.
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<V::Value, E> {
+        let is_whole = value.fract() == 0.0 && value.abs() < WHOLE;
+        match self.expected {
+            Expected::Whole if is_whole => self.visitor.visit_i64(value as i64),
+            _ => self.visitor.visit_f64(value),
+        }
+    }
+
     fn visit_none<E: serde::de::Error>(self) -> Result<V::Value, E> {
-        self.visitor.visit_none()
+        let nothing = std::iter::empty::<(&str, &str)>();
+        match self.expected {
+            Expected::Struct(..) | Expected::Map => self.visitor.visit_map(MapDeserializer::new(nothing)),
+            Expected::List => {
+                let nothing = std::iter::empty::<&str>();
+                self.visitor.visit_seq(SeqDeserializer::new(nothing))
+            }
+            Expected::Text => self.visitor.visit_borrowed_str(""),
+            Expected::Bool => self.visitor.visit_bool(false),
+            Expected::Whole => self.visitor.visit_i64(0),
+            Expected::Any => self.visitor.visit_none(),
+        }
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<V::Value, E> {
-        self.visitor.visit_unit()
+        match self.expected {
+            Expected::Any => self.visitor.visit_unit(),
+            _ => self.visit_none(),
+        }
     }
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
         let trail = self.trail;
-        self.visitor.visit_some(Folding { inner, trail })
+        match self.expected {
+            Expected::Struct(name, fields) => inner.deserialize_struct(name, fields, self),
+            Expected::Text => inner.deserialize_str(self),
+            Expected::Bool => inner.deserialize_bool(self),
+            Expected::Whole => inner.deserialize_i64(self),
+            Expected::List => inner.deserialize_seq(self),
+            Expected::Map => inner.deserialize_map(self),
+            Expected::Any => self.visitor.visit_some(Folding { inner, trail }),
+        }
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
@@ -187,7 +251,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Within<'_, V> {
         self.visitor.visit_newtype_struct(Folding { inner, trail })
     }
 
+    /// `serde` would take a list for the fields of a structure in their order.
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
+        if let Expected::Struct(..) = self.expected {
+            let told = "it is a list, and an object is accepted";
+            return Err(serde::de::Error::custom(told));
+        }
         self.visitor.visit_seq(Items {
             inner,
             next: 0,
@@ -196,9 +265,13 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Within<'_, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
+        let known = match self.expected {
+            Expected::Struct(_, fields) => fields,
+            _ => &[],
+        };
         self.visitor.visit_map(Fields {
             inner,
-            known: self.fields,
+            known,
             key: Text::default(),
             trail: self.trail,
         })
@@ -208,6 +281,9 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Within<'_, V> {
         self.visitor.visit_enum(access)
     }
 }
+
+/// Floats below this are whole numbers of 64 bits if they are whole numbers at all.
+const WHOLE: f64 = 9_223_372_036_854_775_808.0;
 
 struct Items<'t, A> {
     inner: A,

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::blob::{Text, null_as_default};
-use crate::olm::json::Sorted;
+use super::blob::{Text, raw};
+use crate::olm::json;
 
 type List<T> = Vec<T>;
 type Texts<'a> = BTreeMap<Text<'a>, Text<'a>>;
@@ -17,46 +16,46 @@ type Texts<'a> = BTreeMap<Text<'a>, Text<'a>>;
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata<'a> {
     /// `metadata.annotations`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub annotations: Texts<'a>,
     /// `spec.apiservicedefinitions`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub api_service_definitions: Definitions<ApiService<'a>>,
     /// `spec.customresourcedefinitions`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub crd_descriptions: Definitions<Crd<'a>>,
     /// `spec.description`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub description: Text<'a>,
     /// `spec.displayName`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub display_name: Text<'a>,
     /// `spec.installModes`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub install_modes: List<InstallMode<'a>>,
     /// `spec.keywords`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub keywords: List<Text<'a>>,
     /// `metadata.labels`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub labels: Texts<'a>,
     /// `spec.links`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub links: List<Link<'a>>,
     /// `spec.maintainers`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub maintainers: List<Maintainer<'a>>,
     /// `spec.maturity`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub maturity: Text<'a>,
     /// `spec.minKubeVersion`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub min_kube_version: Text<'a>,
     /// `spec.nativeAPIs`
-    #[serde(rename = "nativeAPIs", borrow, deserialize_with = "null_as_default")]
+    #[serde(rename = "nativeAPIs", borrow)]
     pub native_apis: List<NativeApi<'a>>,
     /// `spec.provider`
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     pub provider: Link<'a>,
 }
 
@@ -64,17 +63,9 @@ pub struct Metadata<'a> {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 pub struct Definitions<T> {
-    #[serde(
-        default = "Vec::new",
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     owned: Vec<T>,
-    #[serde(
-        default = "Vec::new",
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     required: Vec<T>,
 }
 
@@ -91,47 +82,23 @@ impl<T> Default for Definitions<T> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Crd<'a> {
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     version: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     kind: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     display_name: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     description: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     resources: List<Resource<'a>>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     status_descriptors: List<Descriptor<'a>>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     spec_descriptors: List<Descriptor<'a>>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     action_descriptors: List<Descriptor<'a>>,
 }
 
@@ -139,57 +106,29 @@ pub struct Crd<'a> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApiService<'a> {
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     group: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     version: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     kind: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     deployment_name: Text<'a>,
-    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     container_port: i32,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     display_name: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     description: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     resources: List<Resource<'a>>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     status_descriptors: List<Descriptor<'a>>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     spec_descriptors: List<Descriptor<'a>>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     action_descriptors: List<Descriptor<'a>>,
 }
 
@@ -197,11 +136,11 @@ pub struct ApiService<'a> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Resource<'a> {
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     kind: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     version: Text<'a>,
 }
 
@@ -209,28 +148,20 @@ pub struct Resource<'a> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Descriptor<'a> {
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     path: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     display_name: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     description: Text<'a>,
-    #[serde(
-        rename = "x-descriptors",
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(rename = "x-descriptors", borrow, skip_serializing_if = "Vec::is_empty")]
     x_descriptors: List<Text<'a>>,
-    #[serde(borrow, serialize_with = "sorted", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        borrow,
+        deserialize_with = "readable",
+        serialize_with = "canonical",
+        skip_serializing_if = "Option::is_none"
+    )]
     value: Option<&'a RawValue>,
 }
 
@@ -238,9 +169,8 @@ pub struct Descriptor<'a> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct InstallMode<'a> {
-    #[serde(rename = "type", borrow, deserialize_with = "null_as_default")]
+    #[serde(rename = "type", borrow)]
     kind: Text<'a>,
-    #[serde(deserialize_with = "null_as_default")]
     supported: bool,
 }
 
@@ -248,17 +178,9 @@ pub struct InstallMode<'a> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Link<'a> {
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     name: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     url: Text<'a>,
 }
 
@@ -266,17 +188,9 @@ pub struct Link<'a> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Maintainer<'a> {
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     name: Text<'a>,
-    #[serde(
-        borrow,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "is_empty"
-    )]
+    #[serde(borrow, skip_serializing_if = "is_empty")]
     email: Text<'a>,
 }
 
@@ -284,19 +198,29 @@ pub struct Maintainer<'a> {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NativeApi<'a> {
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     group: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     version: Text<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
+    #[serde(borrow)]
     kind: Text<'a>,
 }
 
+/// Whatever is there, if upstream can read it.
+fn readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    let value = raw(deserializer)?;
+    let read = value.map_or(Ok(()), |value| json::check_numbers(value.get()));
+    read.map_err(serde::de::Error::custom)?;
+    Ok(value)
+}
+
 /// As upstream keeps whatever is in a document.
-fn sorted<S: Serializer>(value: &Option<&RawValue>, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = value.map_or("null", RawValue::get);
-    let value: Value = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
-    Sorted(&value).serialize(serializer)
+fn canonical<S: Serializer>(value: &Option<&RawValue>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(value) = value else {
+        return serializer.serialize_none();
+    };
+    let text = json::canonical_for_pages(value).and_then(RawValue::from_string);
+    text.map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
 
 fn is_empty(text: &Text<'_>) -> bool {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic::{Request, Response, Status};
@@ -358,12 +357,7 @@ impl ExperimentalRegistry for Answers {
                 let read = spawn_blocking(move || index.json(at)).await;
                 let json = read.map_err(|error| Status::internal(error.to_string()))?;
                 let json = json.map_err(|error| Status::unavailable(error.to_string()))?;
-                let value = serde_json::from_str(&json);
-                let value: Value = value.map_err(|error| Status::unavailable(error.to_string()))?;
-                match convert::structure(value).kind {
-                    Some(prost_types::value::Kind::StructValue(document)) => Ok(document),
-                    _ => Err(Status::internal("the document is no object")),
-                }
+                convert::structure(&json).map_err(|error| Status::unavailable(error.to_string()))
             }
         });
         Ok(Response::new(documents.boxed()))

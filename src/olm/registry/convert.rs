@@ -1,6 +1,7 @@
 //! From a bundle's document to the messages of the registry.
 
 use prost::Message;
+use prost_types::value::Kind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -9,7 +10,7 @@ use super::csv::{self, OfPackage};
 use crate::olm::fbc::blob::{self, Bundle, Gvk, Object, PackageRequired, PackageVersion};
 use crate::olm::fbc::metadata::Metadata;
 use crate::olm::fbc::{self, Keep, fold};
-use crate::olm::json;
+use crate::olm::json::{self, Node, Tree};
 use crate::olm::yaml;
 
 /// What every list of bundles needs: all of the message but names, what depends on the channel, and what is large. It is kept as it is sent, in a
@@ -39,7 +40,7 @@ pub(super) struct Telling;
 impl Keep for Telling {
     type Kept = Told;
 
-    /// What cannot be read is left out: it is among the findings, so such a catalog is never served.
+    /// What has not the shape of its type is left out: it is among the findings, so such a catalog is never served.
     fn keep(&self, bundle: &Bundle<'_>) -> Told {
         let version: Option<PackageVersion<'_>> =
             bundle.values(blob::PACKAGE).find_map(|(_, value)| read(value));
@@ -77,7 +78,7 @@ fn dependencies(bundle: &Bundle<'_>) -> Vec<api::Dependency> {
     let of = |property: &blob::Property<'_>| {
         let value = property.value?;
         match &*property.kind {
-            "olm.gvk.required" => Some(("olm.gvk", canonical(value)?)),
+            "olm.gvk.required" => Some(("olm.gvk", json::canonical(value).ok()?)),
             "olm.package.required" => {
                 let required: PackageRequired<'_> = read(value)?;
                 let (name, range) = (&*required.package_name, &*required.version_range);
@@ -103,14 +104,11 @@ fn properties(bundle: &Bundle<'_>) -> Vec<api::Property> {
         .iter()
         .filter(|property| !matches!(&*property.kind, "olm.bundle.object" | "olm.csv.metadata"));
     told.filter_map(|property| {
-        let (r#type, value) = (property.kind.to_string(), canonical(property.value?)?);
+        let value = json::canonical(property.value?).ok()?;
+        let r#type = property.kind.to_string();
         Some(api::Property { r#type, value })
     })
     .collect()
-}
-
-fn canonical(value: &RawValue) -> Option<String> {
-    json::sorted(&read::<Value>(value)?).ok()
 }
 
 /// What is large, and asked for one bundle at a time.
@@ -174,25 +172,61 @@ fn manifest(object: &Object<'_>) -> Result<String, serde_json::Error> {
     json::sorted_for_pages(&value)
 }
 
-/// JSON as the message that stands for it.
-pub(super) fn structure(value: Value) -> prost_types::Value {
-    use prost_types::value::Kind;
-    let kind = match value {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(value) => Kind::BoolValue(value),
-        Value::Number(value) => Kind::NumberValue(value.as_f64().unwrap_or_default()),
-        Value::String(value) => Kind::StringValue(value),
-        Value::Array(values) => {
-            let values = values.into_iter().map(structure).collect();
-            Kind::ListValue(prost_types::ListValue { values })
-        }
-        Value::Object(fields) => {
-            let fields = fields
-                .into_iter()
-                .map(|(key, value)| (key, structure(value)))
-                .collect();
-            Kind::StructValue(prost_types::Struct { fields })
+/// The message that stands for a document. How deep one may be nested is judged before ([`DEEPEST`]).
+///
+/// # Errors
+/// When it is no JSON, no object, or nested too deep.
+pub(super) fn structure(document: &str) -> Result<prost_types::Struct, serde_json::Error> {
+    let refused = |why: &str| serde::de::Error::custom(why);
+    let document: &RawValue = serde_json::from_str(document)?;
+    if json::extremes(document.get()).depth > DEEPEST {
+        return Err(refused("it is nested too deep"));
+    }
+    let tree = Tree::of(document);
+    match value(&tree, tree.root()).kind {
+        Some(Kind::StructValue(fields)) => Ok(fields),
+        _ => Err(refused("it is no object")),
+    }
+}
+
+/// As deep as a document of somebody's own may be nested: messages are made, measured and read level by level, on the stack.
+pub(in crate::olm) const DEEPEST: usize = 128;
+
+fn value(tree: &Tree<'_>, node: &Node<'_>) -> prost_types::Value {
+    let within = |at: &usize| value(tree, tree.node(*at));
+    let kind = match node {
+        Node::Null => Kind::NullValue(0),
+        Node::Bool(value) => Kind::BoolValue(*value),
+        Node::Number(value) => Kind::NumberValue(*value),
+        Node::Text(value) => Kind::StringValue(value.to_string()),
+        Node::List(items) => Kind::ListValue(prost_types::ListValue {
+            values: items.iter().map(within).collect(),
+        }),
+        Node::Object(fields) => {
+            let fields = fields.iter().map(|(key, at)| (key.to_string(), within(at)));
+            Kind::StructValue(prost_types::Struct {
+                fields: fields.collect(),
+            })
         }
     };
     prost_types::Value { kind: Some(kind) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An object of so many lists in one another.
+    fn nested(depth: usize) -> String {
+        format!("{{\"a\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1))
+    }
+
+    #[test]
+    fn a_document_is_sent_as_deep_as_its_judge_says_and_no_deeper() {
+        let document = structure(&nested(DEEPEST)).unwrap();
+        assert!(document.encoded_len() > DEEPEST);
+        let refused = structure(&nested(DEEPEST + 1)).unwrap_err();
+        assert_eq!(refused.to_string(), "it is nested too deep");
+        assert!(structure("[]").is_err());
+    }
 }

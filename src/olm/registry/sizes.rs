@@ -1,9 +1,9 @@
 //! How long the messages are that the server would send: made by its own code, and measured.
 
 use prost::Message as _;
-use prost_types::value::Kind;
 
 use super::api;
+pub(in crate::olm) use super::convert::DEEPEST;
 use super::convert::{self, Telling};
 use crate::olm::fbc::Keep as _;
 use crate::olm::fbc::blob::{Bundle, Entry, Package};
@@ -89,12 +89,9 @@ pub(in crate::olm) fn of_package<'a>(
 /// Of a document of somebody's own.
 ///
 /// # Errors
-/// When it is no JSON.
+/// As of [`convert::structure`].
 pub(in crate::olm) fn of_document(json: &str) -> Result<usize, serde_json::Error> {
-    match convert::structure(serde_json::from_str(json)?).kind {
-        Some(Kind::StructValue(document)) => Ok(document.encoded_len()),
-        _ => Ok(0),
-    }
+    convert::structure(json).map(|document| document.encoded_len())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::super::read::Scene;
 use super::super::{constraint, decode, documents};
 use super::Packages;
 use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
+use crate::olm::json;
 
 /// The longest release, in characters.
 const MAX_RELEASE: usize = 20;
@@ -226,11 +227,11 @@ fn check_value(kind: &str, value: &RawValue) -> Result<(), String> {
                 .unwrap_or_default()
                 .to_owned()
         };
-        // A list would be taken for the fields in their order
-        if value.get().trim_start().starts_with('[') {
-            return Err("it is a list, and an object is accepted".to_owned());
-        }
         documents::part(value.get()).map_err(told)
+    }
+    // Of the two others less is sent than is there, and what it is they tell by themselves
+    if !matches!(kind, "olm.csv.metadata" | "olm.bundle.object") {
+        json::check_numbers(value.get())?;
     }
     match kind {
         "olm.package" => shaped::<PackageVersion<'_>>(value).map(drop),

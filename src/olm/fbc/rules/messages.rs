@@ -15,14 +15,17 @@ use super::super::upgrades::Upgrades;
 use super::super::{MESSAGE_LIMIT, documents, json};
 use super::{Belongings, Packages};
 use crate::olm::findings::{Finding, catalog as codes};
+use crate::olm::json::extremes;
 use crate::olm::registry::sizes;
 
 /// What could become longer is made and measured.
 const NEAR: usize = MESSAGE_LIMIT / 2;
 /// What is there whatever a document says: names of fields, and lengths.
 const FRAME: usize = 1024;
-/// A property is told up to three times (of `olm.gvk.required`), and a number such as 1e14 takes nearly four times as many digits.
-const OF_PROPERTY: usize = 3 * 4;
+/// A property is told up to three times (of `olm.gvk.required`), and a number such as 1e20 takes more than five times as many digits.
+const OF_PROPERTY: usize = 3 * OF_NUMBER;
+/// How many times its length a number takes at most: 1e20 has no exponent any more.
+const OF_NUMBER: usize = 6;
 /// As which parts of a ClusterServiceVersion it is told: by itself, and as an object.
 const OF_CSV: usize = 2;
 /// How many times its length JSON takes at most as a ClusterServiceVersion: `{},` becomes `{"name":"","group":"","version":"","kind":""},`.
@@ -53,8 +56,10 @@ fn of_metadata(json: &str) -> usize {
         return most;
     }
     let begins = json.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
-    let numbers = 4 * json.len();
-    numbers + escaped(json) + 64 * begins
+    // Which may stand for an object, too
+    let nothing = json.matches("null").count();
+    let numbers = OF_NUMBER * json.len();
+    numbers + escaped(json) + 64 * (begins + nothing)
 }
 
 /// JSON stays as it is; what YAML becomes only reading it shows.
@@ -85,6 +90,17 @@ fn escaped(text: &str) -> usize {
 
 /// A document of somebody's own.
 pub(super) fn other(other: &blob::Other<'_>, json: &str, scene: &Scene<'_>, findings: &mut Vec<Finding>) {
+    let depth = extremes(json).depth;
+    if depth > sizes::DEEPEST {
+        let message = format!(
+            "document {:?} of schema {} is nested {depth} deep; a server sends {} of it",
+            &*other.name,
+            &*other.schema,
+            sizes::DEEPEST
+        );
+        findings.push(scene.found(&codes::MESSAGE_DEPTH, "", message));
+        return;
+    }
     if OF_DOCUMENT * json.len() <= NEAR {
         return;
     }

@@ -8,6 +8,7 @@ use super::super::contents::Contents;
 use super::super::read::Scene;
 use super::{Packages, messages};
 use crate::olm::findings::{Finding, catalog as codes, listed};
+use crate::olm::json::check_numbers;
 use crate::olm::names::is_dns_label;
 
 /// What the document itself shows.
@@ -47,6 +48,9 @@ pub(in super::super) fn other(
             let message = format!("{field} is {:?}", &**value);
             findings.push(scene.found(&codes::SCHEMA_NAME, &format!("/{field}"), message));
         }
+    }
+    if let Err(why) = check_numbers(json) {
+        findings.push(scene.found(&codes::FIELD_TYPE, "", why));
     }
     messages::other(other, json, scene, findings);
 }

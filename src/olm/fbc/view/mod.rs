@@ -96,10 +96,7 @@ fn read_gvk(value: &RawValue) -> Option<String> {
 
 /// However the document is written, in JSON or YAML, its keys in whatever order.
 fn digest(bundle: &blob::Bundle<'_>) -> u64 {
-    let canonical = |value: &RawValue| {
-        let value = serde_json::from_str(value.get()).ok()?;
-        json::sorted(&value).ok()
-    };
+    let canonical = |value: &RawValue| json::canonical(value).ok();
     let mut hasher = DefaultHasher::new();
     for property in &bundle.properties {
         (&*property.kind, property.value.and_then(canonical)).hash(&mut hasher);

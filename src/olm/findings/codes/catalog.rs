@@ -178,6 +178,10 @@ rules! {
         "What the server tells a console of a bundle, a package or a document of a schema of your own stays below 4 MiB, the limit of gRPC's clients.",
         "OLM's packageserver leaves out a package whose head is too large, so consoles do not show it. opm does not look.",
         "Shorten the icon, which is sent twice, the description, the examples, or what is said of deprecations.";
+    MESSAGE_DEPTH = Warning "message-depth":
+        "A document of a schema of your own is nested at most 128 deep.",
+        "The server makes a message of it level by level, and answers that it has none of one that goes deeper. opm does not look.",
+        "Put what is within into a text, or into a document of its own.";
 
     // Deprecations
     DEPRECATION_DUPLICATE = Error "deprecation-duplicate":
