@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use broken_catalogs::written_catalogs::sound_files;
 use broken_catalogs::{Broken, all, plain, sound};
 use roadstead::olm::fbc::validate;
 use roadstead::olm::fbc::view::View;
@@ -58,9 +59,14 @@ fn each_broken_rule_is_found_and_upstream_judges_as_we_do_or_the_difference_is_a
 fn what_is_valid_is_so_for_both() {
     let opm = opm::program();
     let sound = sound().into_iter().chain([("rich", catalogs::rich())]);
-    for (name, documents) in sound {
+    let sound = sound.map(|(name, documents)| (name, documents, String::new()));
+    let written = sound_files()
+        .into_iter()
+        .map(|(name, text)| (name, plain(), text));
+    for (name, documents, text) in sound.chain(written) {
         let folder = tempfile::tempdir().unwrap();
         catalogs::write(folder.path(), &documents);
+        std::fs::write(folder.path().join("x.yaml"), text).unwrap();
         let errors: Vec<Finding> = validate(folder.path())
             .unwrap()
             .into_iter()

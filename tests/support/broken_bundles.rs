@@ -305,6 +305,12 @@ pub fn all() -> Vec<Broken> {
             files.crd = Value::Null;
             file("manifests/crd.yaml", text)(files);
         }),
+        of("blank-line-before-mark", "manifest-syntax", file("manifests/x.yaml",
+            "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")),
+        of("two-marks-at-first", "manifest-syntax", file("manifests/x.yaml",
+            "---\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")),
+        of("object-on-the-marks-line", "manifest-syntax", file("manifests/x.yaml",
+            "--- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n")),
         of("with-a-namespace", "manifest-metadata", object(json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "a", "namespace": "b"}}))),
         of("label", "manifest-metadata", object(json!({"apiVersion": "v1", "kind": "ConfigMap",

@@ -1,5 +1,8 @@
 //! Catalogs with one thing wrong each: the code by which it is found, and where `opm validate` judges otherwise, why.
 
+#[path = "written_catalogs.rs"]
+pub mod written_catalogs;
+
 use serde_json::{Value, json};
 
 use crate::catalogs::{bundle, channel, package, property};
@@ -39,7 +42,7 @@ pub fn sound() -> Vec<(&'static str, Vec<Value>)> {
         change(&mut documents);
         (name, documents)
     };
-    vec![
+    let mut sound = vec![
         of("plain", |_| {}),
         of("package-in-capitals", |documents| {
             documents[0] = json!({"SCHEMA": "olm.package", "NAME": "a", "defaultchannel": "stable"});
@@ -73,7 +76,9 @@ pub fn sound() -> Vec<(&'static str, Vec<Value>)> {
         of("an-icon-in-lines", |documents| {
             documents[0]["icon"] = json!({"base64data": "PHN2\nZy8+", "MediaType": "image/svg+xml"});
         }),
-    ]
+    ];
+    sound.extend(written_catalogs::sound());
+    sound
 }
 
 fn text(documents: &[Value]) -> String {
@@ -157,7 +162,7 @@ const WARNED: &str = "a warning or a note: upstream accepts it, and so do we";
 #[allow(clippy::too_many_lines, reason = "a table")]
 pub fn all() -> Vec<Broken> {
     let image = |documents: &mut Vec<Value>| documents[2]["image"] = json!("registry.example.org/a:v1");
-    vec![
+    let mut all = vec![
         // Files and documents
         written("not-utf8-json", "document-syntax", "x.json", "{\"schema\": "),
         written("yaml-syntax", "document-syntax", "x.yaml", "schema: [1\n"),
@@ -670,5 +675,7 @@ pub fn all() -> Vec<Broken> {
             "deprecation-message",
             deprecated(json!([{"reference": {"schema": "olm.package"}, "message": ""}])),
         ),
-    ]
+    ];
+    all.extend(written_catalogs::all());
+    all
 }

@@ -166,7 +166,7 @@ impl<T> Part<T> {
             others: Vec::new(),
         };
         match files::text(path) {
-            Ok(text) => documents::each(&text, |document| match document {
+            Ok(text) => documents::each_or_nothing(&text, |document| match document {
                 Ok((span, json)) => {
                     let scene = Scene {
                         path,
@@ -190,6 +190,12 @@ impl<T> Part<T> {
     }
 
     fn take<K: Keep<Kept = T>>(&mut self, at: At, scene: &Scene<'_>, json: &str, keep: &K) {
+        if documents::is_nothing(json) {
+            let message = "the document is empty, as comments or blank lines alone are before the first --- or behind the last";
+            return self
+                .findings
+                .push(scene.found(&codes::SCHEMA_MISSING, "", message));
+        }
         let trail = Trail::default();
         let blob = match Blob::read(json, &trail) {
             Ok(blob) => blob,

@@ -230,13 +230,15 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
         file: path.to_owned(),
         line,
     };
-    if let Some(line) = comment_before_mark(text) {
-        let message = "comments alone stand before ---: upstream's tools take them for the first document, and read no other";
-        found.push(Finding::new(&codes::MANIFEST_SYNTAX, &place(line), message));
-    }
-    let (mut first, mut before) = (None, 0);
-    documents::each(text, |document| {
+    let (mut first, mut before, mut empty) = (None, 0, None);
+    documents::each_or_nothing(text, |document| {
         let (span, json) = match document {
+            Ok((span, json)) if documents::is_nothing(&json) => {
+                if before == 0 {
+                    empty.get_or_insert(span.line);
+                }
+                return;
+            }
             Ok(document) => document,
             Err((line, why)) => {
                 before += 1;
@@ -244,6 +246,10 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
             }
         };
         before += 1;
+        if let Some(line) = empty.take() {
+            let message = "nothing but comments or blank lines stands before ---: upstream's tools take that for the first document, and read no other";
+            found.push(Finding::new(&codes::MANIFEST_SYNTAX, &place(line), message));
+        }
         if before > 1 {
             let message = format!("document {before} of the file is not read");
             return found.push(Finding::new(&codes::MANIFEST_SEVERAL, &place(span.line), message));
@@ -295,20 +301,6 @@ fn tell_twice(object: &Object, found: &mut Vec<Finding>) {
         let message = format!("{} is there twice; the last one counts{others}", dotted(pointer));
         found.push(object.finding(&codes::MANIFEST_TWICE, pointer, message));
     }
-}
-
-/// The line of the first `---` if nothing but comments stands before it.
-fn comment_before_mark(text: &str) -> Option<usize> {
-    let mut comments = 0;
-    for (index, line) in text.lines().enumerate() {
-        match line.trim_start() {
-            mark if mark.starts_with("---") => return (comments > 0).then_some(index + 1),
-            comment if comment.starts_with('#') => comments += 1,
-            "" => {}
-            _ => return None,
-        }
-    }
-    None
 }
 
 /// How many bytes of a ConfigMap a file takes.
