@@ -1,4 +1,6 @@
-//! Ranges of versions, as OLM reads them (`github.com/blang/semver/v4`): `>=1.0.0 <2.0.0 !1.3.0 || 3.x`.
+//! Ranges of versions, exactly as OLM reads them (`ParseRange` of `github.com/blang/semver/v4`): `>=1.0.0 <2.0.0 !1.3.0 || 3.x`. That includes what nobody
+//! would expect, since a range means what the cluster makes of it: whatever holds an `x` is taken for one with a wildcard, and words of one
+//! character are passed over.
 
 use std::fmt;
 
@@ -111,74 +113,118 @@ impl std::str::FromStr for Range {
     }
 }
 
-/// What stands between spaces; a space after a comparison belongs to it.
+/// What stands between spaces; a space after a comparison belongs to it. A single character is passed over, as in `! 1.0.0`, which means 1.0.0.
 fn parts(text: &str) -> Vec<String> {
-    let mut parts: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match parts.last_mut() {
-            Some(last) if last.ends_with(['<', '>', '=']) => last.push_str(word),
-            _ => parts.push(word.to_owned()),
+    let (mut parts, mut begin, mut last) = (Vec::new(), 0, ' ');
+    let mut take = |part: &str| {
+        if part.len() > 1 {
+            parts.push(part.replace(' ', ""));
+        }
+    };
+    for (at, character) in text.char_indices() {
+        if character != ' ' {
+            last = character;
+        } else if !matches!(last, '<' | '>' | '=') {
+            take(&text[begin..at]);
+            begin = at + 1;
         }
     }
+    take(&text[begin..]);
     parts
 }
 
 /// The conditions of one part: two where it stands for all patches, or all minor versions.
 fn conditions(part: &str, all: &mut Vec<Condition>) -> Result<(), NotARange> {
     let refused = |why: String| NotARange(format!("{part:?}: {why}"));
-    let digit = part.find(|c: char| c.is_ascii_digit());
-    let Some((comparison, version)) = digit.map(|at| part.split_at(at)) else {
-        return Err(refused("it has no version".to_owned()));
+    let expanded = if part.contains('x') {
+        expanded(part).map_err(refused)?
+    } else {
+        vec![part.to_owned()]
     };
-    let comparison = match comparison {
-        "" | "=" | "==" => Comparison::Is,
-        "!" | "!=" => Comparison::IsNot,
-        ">" => Comparison::Above,
-        ">=" => Comparison::AtLeast,
-        "<" => Comparison::Below,
-        "<=" => Comparison::AtMost,
-        other => return Err(refused(format!("{other:?} is no comparison"))),
-    };
-    let bound = |comparison, version| Condition { comparison, version };
-    let Some((first, next)) = wildcard(version) else {
-        let version = version
-            .parse()
-            .map_err(|error| refused(format!("{version:?} is no version: {error}")))?;
-        all.push(bound(comparison, version));
-        return Ok(());
-    };
-    match comparison {
-        Comparison::Is => all.extend([bound(Comparison::AtLeast, first), bound(Comparison::Below, next)]),
-        // As upstream has it: both at once, which no version meets
-        Comparison::IsNot => all.extend([bound(Comparison::Below, first), bound(Comparison::AtLeast, next)]),
-        Comparison::Above => all.push(bound(Comparison::AtLeast, next)),
-        Comparison::AtLeast => all.push(bound(Comparison::AtLeast, first)),
-        Comparison::Below => all.push(bound(Comparison::Below, first)),
-        Comparison::AtMost => all.push(bound(Comparison::Below, next)),
+    for condition in expanded {
+        all.push(condition.parse().map_err(refused)?);
     }
     Ok(())
 }
 
-/// `1.x`, `1.x.x` and `1.2.x`: the first version that is meant, and the first after those.
-fn wildcard(version: &str) -> Option<(Version, Version)> {
+/// The comparison and the version of a part.
+fn split(part: &str) -> Result<(&str, &str), String> {
+    let is_digit = |c: char| c.is_ascii_digit() || !c.is_ascii() && c.is_numeric();
+    let digit = part.find(is_digit).ok_or("it has no version")?;
+    let (comparison, version) = part.split_at(digit);
+    Ok((comparison.trim(), version))
+}
+
+/// What a part with an `x` stands for. What follows after all patches is `1.3.0` for `1.2.x`, and `2.0.0` for `1.x`; for a version in which the `x` is
+/// none of the three numbers there is none, so that only comparisons that need none are accepted.
+fn expanded(part: &str) -> Result<Vec<String>, String> {
+    let (comparison, version) = split(part)?;
+    let first = first(version);
+    let next = next(version, &first);
+    let following = |sign: &str| match &next {
+        Some(next) => Ok(format!("{sign}{next}")),
+        None => Err(format!(
+            "after {comparison:?} the x of {version:?} can only be a number of the version; write it without x"
+        )),
+    };
+    Ok(match comparison {
+        ">" => vec![following(">=")?],
+        ">=" | "<" => vec![format!("{comparison}{first}")],
+        "<=" => vec![following("<")?],
+        "" | "=" | "==" => vec![format!(">={first}"), following("<")?],
+        // Both at once, which no version meets
+        "!" | "!=" => vec![format!("<{first}"), following(">=")?],
+        // Whatever else stands before it is forgotten
+        _ => vec![first],
+    })
+}
+
+/// The first version that is meant.
+fn first(version: &str) -> String {
+    let first = version.replacen(".x.x", ".x", 1).replacen(".x", ".0", 1);
+    if first.matches('.').count() == 1 {
+        return first + ".0";
+    }
+    first
+}
+
+/// The first version after all that are meant, by how many numbers there are.
+fn next(version: &str, first: &str) -> Option<String> {
     let numbers: Vec<&str> = version.split('.').collect();
-    let number = |text: &str| text.parse::<u64>().ok();
-    match numbers[..] {
-        [major, "x"] | [major, "x", "x"] => {
-            let major = number(major)?;
-            Some((
-                Version::new(major, 0, 0),
-                Version::new(major.checked_add(1)?, 0, 0),
-            ))
+    let place = match numbers[..] {
+        [_, "x"] => 0,
+        [_, _, "x"] => 1,
+        _ => return None,
+    };
+    let mut numbers: Vec<String> = first.split('.').map(str::to_owned).collect();
+    let number: i64 = numbers.get(place)?.parse().ok()?;
+    numbers[place] = number.wrapping_add(1).to_string();
+    Some(numbers.join("."))
+}
+
+impl std::str::FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (comparison, version) = split(text)?;
+        let comparison = match comparison {
+            "" | "=" | "==" => Comparison::Is,
+            "!" | "!=" => Comparison::IsNot,
+            ">" => Comparison::Above,
+            ">=" => Comparison::AtLeast,
+            "<" => Comparison::Below,
+            "<=" => Comparison::AtMost,
+            other => return Err(format!("{other:?} is no comparison")),
+        };
+        let told = |why: &dyn fmt::Display| format!("{version:?} is no version: {why}");
+        let version: Version = version.parse().map_err(|error| told(&error))?;
+        let too_large =
+            |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u64>().is_err();
+        let mut pre = version.pre.split('.').filter(|part| !part.is_empty());
+        match pre.find(too_large) {
+            Some(part) => Err(told(&format!("{part} is too large for a number"))),
+            None => Ok(Self { comparison, version }),
         }
-        [major, minor, "x"] => {
-            let (major, minor) = (number(major)?, number(minor)?);
-            Some((
-                Version::new(major, minor, 0),
-                Version::new(major, minor.checked_add(1)?, 0),
-            ))
-        }
-        _ => None,
     }
 }
 
@@ -222,5 +268,95 @@ mod tests {
     #[case("latest")]
     fn what_olm_could_not_read_is_no_range(#[case] text: &str) {
         assert!(text.parse::<Range>().is_err(), "{text}");
+    }
+
+    const VERSIONS: [&str; 10] = [
+        "0.9.0",
+        "1.0.0-next",
+        "1.0.0",
+        "1.0.5",
+        "1.1.0",
+        "1.2.0",
+        "1.2.9",
+        "1.3.0",
+        "2.0.0",
+        "3.0.0",
+    ];
+
+    /// What upstream's `ParseRange` made of each.
+    #[rstest]
+    #[case(">=1.0.0-next", &["1.0.0-next", "1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case("<1.0.0-next", &["0.9.0"])]
+    #[case(">\t1.0.0", &["1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case("! 1.0.0", &["1.0.0"])]
+    #[case("x.1.0", &["1.0.0"])]
+    #[case(">=1.2.x-0", &["1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case("1.x.x", &["1.0.0", "1.0.5"])]
+    #[case(">1.x.x", &["1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case("<=1.x.x", &["0.9.0", "1.0.0-next", "1.0.0", "1.0.5"])]
+    #[case("!=1.x.x", &[])]
+    #[case("~1.2.x", &["1.2.0"])]
+    #[case("1.2.x", &["1.2.0", "1.2.9"])]
+    #[case("1.x", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0"])]
+    #[case("<=1.02.x", &["0.9.0", "1.0.0-next", "1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9"])]
+    #[case(">=1.0.0 x", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case("1 >=1.0.0", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case(">= 1.0.0", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case(">=1.0.0  <2.0.0", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0"])]
+    #[case(">=1.0.0 < 2.0.0 ", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0"])]
+    #[case("=1.0.0", &["1.0.0"])]
+    #[case("= =1.0.0", &["1.0.0"])]
+    #[case(">=1.0.0+x", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    #[case("<=1.+2.x", &["0.9.0", "1.0.0-next", "1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9"])]
+    #[case("<1.x.2", &["0.9.0", "1.0.0-next", "1.0.0"])]
+    #[case("1.0.0 | 2.0.0", &[])]
+    #[case(">=1.0.0 <2.0.0 !1.3.0 || 3.x", &["1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "3.0.0"])]
+    #[case("vx1.0.0", &["1.0.0"])]
+    #[case("x1.2.3-a.x", &[])]
+    #[case("1.0.0 !", &["1.0.0"])]
+    #[case("! 1.0.0 2.0.0", &[])]
+    #[case("! =1.0.0", &["1.0.0"])]
+    #[case("!= 1.0.0", &["0.9.0", "1.0.0-next", "1.0.5", "1.1.0", "1.2.0", "1.2.9", "1.3.0", "2.0.0", "3.0.0"])]
+    fn a_range_means_what_upstream_makes_of_it(#[case] range: &str, #[case] expected: &[&str]) {
+        let range: Range = range.parse().unwrap();
+        let meant = VERSIONS
+            .into_iter()
+            .filter(|version| range.contains(&version.parse().unwrap()));
+        assert_eq!(meant.collect::<Vec<_>>(), expected);
+    }
+
+    #[rstest]
+    #[case("<=1.0.0-next")]
+    #[case("!=1.0.0-x")]
+    #[case(">1.0.0-xyz")]
+    #[case("1.0.0-next")]
+    #[case("1.0.0\n2.0.0")]
+    #[case("x")]
+    #[case(">=1.02.x")]
+    #[case("1.0.0 ||")]
+    #[case("|| 1.0.0")]
+    #[case("1.0.0||2.0.0")]
+    #[case("")]
+    #[case(" ")]
+    #[case("0")]
+    #[case("1.2")]
+    #[case("1.0.0-99999999999999999999")]
+    #[case("1.0.0-01")]
+    #[case("1.0.0+x")]
+    #[case("<=1.9223372036854775807.x")]
+    #[case("<=1.-2.x")]
+    #[case("1.2.x.x")]
+    #[case("<=1.2.3.x")]
+    #[case(">=1.2.3.x")]
+    #[case("1.x.2")]
+    #[case("v1.0.0")]
+    fn what_upstream_refuses_is_no_range(#[case] text: &str) {
+        assert!(text.parse::<Range>().is_err(), "{text}");
+    }
+
+    /// Upstream reads it, and panics when it is asked of a version.
+    #[test]
+    fn nothing_between_two_alternatives_is_no_range() {
+        assert!("1.0.0 || || 2.0.0".parse::<Range>().is_err());
     }
 }
