@@ -77,6 +77,45 @@ fn what_is_valid_is_so_for_both() {
     }
 }
 
+/// What each `.indexignore` leaves of a folder in which one file is none of the catalog.
+#[rstest]
+#[case::braces("*.{md,txt}", true)]
+#[case::a_name("*.md", false)]
+#[case::a_folder("sub/", false)]
+#[case::a_file_in_a_folder_that_is_excluded("sub/\n!sub/a.md", true)]
+#[case::a_folder_that_is_none("a.md/", true)]
+fn an_ignored_file_is_ignored_as_upstream_does(#[case] patterns: &str, #[case] is_refused: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(folder.path(), &plain());
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    std::fs::write(folder.path().join("sub/a.md"), "A catalog\n").unwrap();
+    std::fs::write(folder.path().join(".indexignore"), patterns).unwrap();
+    let ours = validate(folder.path()).unwrap();
+    let theirs = refused_by_opm(&opm::program(), folder.path());
+    assert_eq!(
+        (ours.iter().any(is_error), theirs.is_some()),
+        (is_refused, is_refused),
+        "{ours:?}; upstream: {theirs:?}"
+    );
+}
+
+#[test]
+fn a_link_to_a_folder_is_refused_by_both_and_one_to_a_file_by_none() {
+    let folder = tempfile::tempdir().unwrap();
+    catalogs::write(&folder.path().join("catalog"), &plain());
+    std::fs::create_dir(folder.path().join("other")).unwrap();
+    let link = folder.path().join("catalog/link");
+    for (to, is_refused) in [("../other", true), ("../x.yaml", false)] {
+        std::fs::write(folder.path().join("x.yaml"), "schema: mine\n").unwrap();
+        std::os::unix::fs::symlink(to, &link).unwrap();
+        let ours = validate(&folder.path().join("catalog")).unwrap();
+        let theirs = refused_by_opm(&opm::program(), &folder.path().join("catalog"));
+        assert_eq!(ours.iter().any(is_error), is_refused, "{to}: {ours:?}");
+        assert_eq!(theirs.is_some(), is_refused, "{to}: {theirs:?}");
+        std::fs::remove_file(&link).unwrap();
+    }
+}
+
 /// Names of images, good and bad, of which each part is tried.
 #[test]
 fn names_of_images_are_read_as_upstream_reads_them() {

@@ -15,6 +15,7 @@ mod contents;
 pub(super) mod documents;
 pub(super) mod files;
 pub(super) mod fold;
+mod ignored;
 pub mod image;
 pub(super) mod known;
 mod locate;
@@ -50,7 +51,7 @@ pub(super) fn all_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let (files, failed) = files::files(folder);
     match failed.first() {
         None => Ok(files),
-        Some(error) => Err(error.to_string()),
+        Some((path, error)) => Err(format!("{}: {error}", path.display())),
     }
 }
 

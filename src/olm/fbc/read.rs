@@ -56,7 +56,7 @@ pub fn read<K: Keep>(folder: &Path, keep: &K) -> Result<Catalog<K::Kept>, Unread
     let (paths, failed) = files::files(folder);
     let mut findings: Vec<Finding> = failed
         .iter()
-        .map(|error| unreadable(folder, &error.to_string()))
+        .map(|(path, error)| unreadable(path, &error.to_string()))
         .collect();
     let mut parts = read_all(&paths, keep);
     parts.sort_by_key(|part| part.file);
