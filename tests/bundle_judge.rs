@@ -212,7 +212,7 @@ fn what_is_of_another_type_is_refused_as_upstream_refuses_it() {
 fn what_only_looks_wrong_is_valid_for_both() {
     type Change = fn(&mut Files);
     let deployment = "/spec/install/spec/deployments/0/spec/template/spec";
-    let changes: [(&str, Change); 6] = [
+    let changes: [(&str, Change); 7] = [
         ("notes beside the annotations", |files| {
             files
                 .others
@@ -240,6 +240,11 @@ fn what_only_looks_wrong_is_valid_for_both() {
         }),
         ("--- and a comment", |files| {
             let text = format!("---\n# made by a tool\n{}", yaml::document(&files.crd).unwrap());
+            files.crd = Value::Null;
+            files.others.insert("manifests/crd.yaml", text);
+        }),
+        ("tabs before values", |files| {
+            let text = yaml::document(&files.crd).unwrap().replace("kind: ", "kind:\t");
             files.crd = Value::Null;
             files.others.insert("manifests/crd.yaml", text);
         }),

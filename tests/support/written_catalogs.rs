@@ -49,6 +49,7 @@ pub fn sound_files() -> Vec<(&'static str, String)> {
             "{\"schema\": \"mine\"}\nschema: mine\n",
         ),
         ("json-after-yaml", "schema: mine\n---\n{\"schema\": \"mine\"}\n"),
+        ("tabs-before-values", "schema:\tmine\na:\n- b:\tc\n  d:\t-1\n"),
         ("yaml-in-braces", "{schema: mine}\n---\n{\"schema\": \"mine\"}\n"),
         ("deep-json", &deep),
         ("a-deep-property", &with_value("custom", &nested(200))),
@@ -156,6 +157,7 @@ pub fn all() -> Vec<Broken> {
         syntax("a-document-on-the-marks-line", "--- {schema: mine}\n"),
         syntax("a-type-on-the-marks-line", "--- !!map\nschema: mine\n"),
         syntax("a-word-on-the-marks-line", "schema: mine\n---foo: 1\n"),
+        syntax("a-tab-at-first", "\tschema:\tmine\n"),
         syntax("a-longer-mark", "schema: mine\n----\nschema: mine\n"),
         syntax(
             "a-mark-after-much-json",

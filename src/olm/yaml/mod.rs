@@ -5,6 +5,7 @@
 
 mod lines;
 mod read;
+mod tabs;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,6 +10,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
 use super::lines::Lines;
+use super::tabs::mended;
 use crate::olm::pointer::escaped;
 
 /// Deeper than this nobody writes by hand, and as deep as this `serde_json` reads.
@@ -28,14 +29,14 @@ pub(super) type Wrong = (usize, String);
 
 /// Every document, each with its line; those that are empty are null.
 pub(super) fn all(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
-    Reader::new(text, None).documents()
+    Reader::new(&mended(text), None).documents()
 }
 
 /// Where the fields of the first document are, as far as it can be read.
 pub(super) fn lines(text: &str) -> Lines {
     let mut lines = Lines::default();
     // What is wrong with it was told when it was read
-    let _ = Reader::new(text, Some(&mut lines)).documents();
+    let _ = Reader::new(&mended(text), Some(&mut lines)).documents();
     lines
 }
 
@@ -435,6 +436,7 @@ mod tests {
     #[case("%YAML 1.1\n---\na: 1", json!({"a": 1}))]
     #[case("a: &x {b: 1, c: 1}\nd:\n  b: 2\n  <<: *x", json!({"a": {"b": 1, "c": 1}, "d": {"b": 1, "c": 1}}))]
     #[case("a: 1\na: 2", json!({"a": 2}))]
+    #[case("a:\tb\nc: {d:\te}", json!({"a": "b", "c": {"d": "e"}}))]
     #[case("a: &x {b: 1, c: 1}\nd:\n  <<: *x\n  b: 2", json!({"a": {"b": 1, "c": 1}, "d": {"b": 2, "c": 1}}))]
     #[case("a: &x {b: 1}\nd: {<<: [*x, {b: 2, c: 3}]}", json!({"a": {"b": 1}, "d": {"b": 1, "c": 3}}))]
     fn words_are_what_they_are_for_kubernetes(#[case] text: &str, #[case] expected: Value) {
