@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fs::{DirEntry, File};
+use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
