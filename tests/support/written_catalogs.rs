@@ -59,65 +59,59 @@ pub fn sound_files() -> Vec<(&'static str, String)> {
     .into()
 }
 
+fn changed(name: &'static str, change: impl FnOnce(&mut Vec<Value>)) -> (&'static str, Vec<Value>) {
+    let mut documents = super::plain();
+    change(&mut documents);
+    (name, documents)
+}
+
 /// Changes after which [`super::plain`] is sound.
 pub fn sound() -> Vec<(&'static str, Vec<Value>)> {
     let image = "registry.example.org/a:v1";
-    let changed = |name, change: Box<dyn FnOnce(&mut Vec<Value>)>| {
-        let mut documents = super::plain();
-        change(&mut documents);
-        (name, documents)
-    };
     vec![
         changed(
             "null-among-images",
-            Box::new(set(
-                2,
-                "/relatedImages",
-                json!([null, {"name": null, "image": image}]),
-            )),
+            set(2, "/relatedImages", json!([null, {"name": null, "image": image}])),
         ),
-        changed("null-as-a-value", Box::new(has("custom", json!(null)))),
-        changed("null-as-metadata", Box::new(has("olm.csv.metadata", json!(null)))),
+        changed("null-as-a-value", has("custom", json!(null))),
+        changed("null-as-metadata", has("olm.csv.metadata", json!(null))),
         changed(
             "null-within-metadata",
-            Box::new(has(
+            has(
                 "olm.csv.metadata",
                 json!({
                     "keywords": [null], "labels": {"l": null}, "provider": null, "maintainers": [null], "links": null,
                     "installModes": [{"type": null, "supported": null}], "crdDescriptions": {"owned": [null], "required": null},
                     "apiServiceDefinitions": {"owned": [{"containerPort": null}]},
                 }),
-            )),
+            ),
         ),
         changed(
             "a-whole-number-with-a-point",
-            Box::new(has(
+            has(
                 "olm.csv.metadata",
                 json!({"apiServiceDefinitions": {"owned": [{"containerPort": 8443.0}]}}),
-            )),
+            ),
         ),
         changed(
             "bytes-as-numbers",
-            Box::new(add(
+            add(
                 0,
                 "icon",
                 json!({"base64data": [60, 115, 118, 103, 47, 62], "mediatype": "image/svg+xml"}),
-            )),
+            ),
         ),
         changed(
             "properties-of-a-package",
-            Box::new(add(0, "properties", json!([{"type": "x", "value": 1}, null]))),
+            add(0, "properties", json!([{"type": "x", "value": 1}, null])),
         ),
         changed(
             "properties-of-a-channel",
-            Box::new(add(1, "properties", json!([{"type": "x"}]))),
+            add(1, "properties", json!([{"type": "x"}])),
         ),
         changed(
             "a-channels-priority",
-            Box::new(has(
-                "olm.channel",
-                json!({"channelName": "stable", "priority": 1.0}),
-            )),
+            has("olm.channel", json!({"channelName": "stable", "priority": 1.0})),
         ),
     ]
 }
