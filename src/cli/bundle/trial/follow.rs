@@ -14,13 +14,13 @@ use crate::cli::cluster::reader::{INSTALL_PLAN, SUBSCRIPTION};
 use crate::cli::cluster::writer::Same;
 use crate::cli::status::read_report;
 use crate::olm::manifests::{list, text};
-use crate::olm::status::{Report, State, plan, text as told};
+use crate::olm::status::{Kind, Report, State, plan, text as told};
 use crate::olm::trial::Trial;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is wrong for so long is not waited for any more.
+/// Where something is wrong for so long, nothing is waited for any more.
 const STAYS: Duration = Duration::from_secs(60);
 
 /// What was seen at one look.
@@ -43,7 +43,7 @@ pub(super) async fn until_installed(
     let wanted = versions.last().map_or("", String::as_str);
     let late = |last| Err(late(trial, wanted, begun.elapsed(), last));
     let mut last = Err("nothing was seen of it".to_owned());
-    let mut wrong: Option<(String, Instant)> = None;
+    let mut wrong: Option<(Place, Instant)> = None;
     loop {
         match timeout_at(deadline, look(site, trial, versions)).await {
             Ok(Ok(Seen::Chain(installed, report))) => {
@@ -71,13 +71,17 @@ pub(super) async fn until_installed(
     }
 }
 
-/// What is wrong, and since when it is that.
-fn still_wrong(before: Option<(String, Instant)>, report: &Report) -> Option<(String, Instant)> {
+/// Where something is wrong. Not what: a pull that fails and the pause after it are told with other words by turns.
+type Place = (Kind, String);
+
+/// Where something is wrong, and since when.
+fn still_wrong(before: Option<(Place, Instant)>, report: &Report) -> Option<(Place, Instant)> {
     let first = report.chains.first().and_then(|chain| chain.first.as_ref());
-    let what = &first.filter(|_| report.state == State::Wrong)?.trouble.what;
+    let first = first.filter(|_| report.state == State::Wrong)?;
+    let place = (first.kind, first.name.clone());
     before
-        .filter(|(known, _)| known == what)
-        .or_else(|| Some((what.clone(), Instant::now())))
+        .filter(|(known, _)| *known == place)
+        .or_else(|| Some((place, Instant::now())))
 }
 
 async fn look(site: &Site, trial: &Trial, versions: &[String]) -> Result<Seen, Failure> {
@@ -133,6 +137,7 @@ fn late(trial: &Trial, wanted: &str, took: Duration, last: Result<Report, String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::olm::status::{Chain, First, Mark, Trouble};
     use rstest::rstest;
 
     #[rstest]
@@ -149,5 +154,44 @@ mod tests {
         let plan = json!({"spec": {"approved": false, "clusterServiceVersionNames": brings}, "status": {"phase": phase}});
         let versions = ["a.v1".to_owned(), "a.v2".to_owned()];
         assert_eq!(may_be_approved(&plan, &versions), approved);
+    }
+
+    fn wrong(kind: Kind, name: &str, what: &str) -> Report {
+        let trouble = Trouble {
+            what: what.to_owned(),
+            why: Vec::new(),
+            helps: Vec::new(),
+        };
+        let first = First {
+            kind,
+            name: name.to_owned(),
+            mark: Mark::Wrong,
+            trouble,
+        };
+        let chain = Chain {
+            namespace: "shop".to_owned(),
+            subscription: "a".to_owned(),
+            state: State::Wrong,
+            links: Vec::new(),
+            first: Some(first),
+        };
+        Report::new("a", vec![chain], None)
+    }
+
+    #[test]
+    fn what_is_told_with_other_words_by_turns_is_wrong_since_the_first_of_them() {
+        // No other time than that of before can be this one
+        let long_ago = Instant::now() + STAYS;
+        let before = Some(((Kind::Deployment, "shop/a".to_owned()), long_ago));
+        let since = |report: &Report| still_wrong(before.clone(), report).map(|(_, since)| since);
+        for words in ["ErrImagePull of pod a-1", "ImagePullBackOff of pod a-1"] {
+            assert_eq!(since(&wrong(Kind::Deployment, "shop/a", words)), Some(long_ago));
+        }
+        for (kind, name) in [(Kind::Deployment, "shop/b"), (Kind::Bundle, "shop/a")] {
+            assert_ne!(since(&wrong(kind, name, "another")), Some(long_ago));
+        }
+        let mut well = wrong(Kind::Deployment, "shop/a", "it was");
+        well.state = State::InProgress;
+        assert_eq!(since(&well), None, "nothing is wrong any more");
     }
 }
