@@ -10,6 +10,7 @@ pub(in crate::cli) mod reader;
 pub(in crate::cli) mod writer;
 
 use super::Failure;
+use crate::olm::findings::listed;
 
 /// A server that cannot be reached is noticed after this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,10 +54,29 @@ impl Connection {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
         };
-        Ok(match &self.kubeconfig {
-            Some(file) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?,
-            None if self.context.is_some() => Config::from_kubeconfig(&options).await?,
-            None => Config::infer().await?,
-        })
+        let kubeconfig = match (&self.kubeconfig, &self.context) {
+            (Some(file), _) => Kubeconfig::read_from(file)?,
+            (None, Some(_)) => Kubeconfig::read()?,
+            (None, None) => return Ok(Config::infer().await?),
+        };
+        if let Some(context) = &self.context {
+            check_context(context, &kubeconfig)?;
+        }
+        Ok(Config::from_custom_kubeconfig(kubeconfig, &options).await?)
     }
+}
+
+/// kube itself says that it does not find it, and not which there are.
+fn check_context(context: &str, kubeconfig: &Kubeconfig) -> Result<(), Failure> {
+    let names = kubeconfig.contexts.iter().map(|known| known.name.as_str());
+    let names: Vec<&str> = names.collect();
+    if names.contains(&context) {
+        return Ok(());
+    }
+    let there = if names.is_empty() {
+        "has none".to_owned()
+    } else {
+        format!("has {}", listed(names))
+    };
+    Err(format!("--context is {context:?}, and the kubeconfig {there}").into())
 }
