@@ -201,3 +201,52 @@ async fn a_package_that_nobody_subscribes_to_is_told_with_the_catalogs_that_have
     );
     assert!(said.contains("offers/fair"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_or_a_context_that_is_not_there_is_told_as_that() {
+    let server = server().await;
+    let output = status(&server.kubeconfig(), &["gadgets", "-n", "nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(said.contains("There is no namespace nowhere"), "{said}");
+
+    let output = status(&server.kubeconfig(), &["gadgets", "--context", "nope"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    let kubeconfig = std::fs::read_to_string(server.kubeconfig()).unwrap();
+    let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
+    let there = kubeconfig["current-context"].as_str().unwrap();
+    assert!(
+        said.contains(&format!("--context is \"nope\", and the kubeconfig has {there}")),
+        "{said}"
+    );
+}
+
+/// The catalog of a trial has an address, and the pod behind it is of a Deployment that the trial has made.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_of_a_trial_that_cannot_be_pulled_is_told_with_what_names_another() {
+    let server = server().await;
+    let client = server.client().await;
+    let namespace = server.namespace("trial").await;
+    install(&client, &namespace, "kettles").await;
+    let on_trial = json!({"metadata": {"labels": {"roadstead.dev/trial-of": "kettles"}}, "status": {"connectionState": {"lastObservedState": "TRANSIENT_FAILURE"}}});
+    change(&client, &namespace, "CatalogSource", "kettles", on_trial).await;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trial-kettles-1", "labels": {"roadstead.dev/trial-of": "kettles"}},
+        "spec": {"containers": [{"name": "registry", "image": "example.org/roadstead:v1"}]},
+        "status": {"phase": "Pending", "containerStatuses": [{"name": "registry", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+            "state": {"waiting": {"reason": "ImagePullBackOff", "message": "example.org/roadstead:v1: not found"}}}]}});
+    put(&client, Some(&namespace), pod).await;
+    let output = status(&server.kubeconfig(), &["kettles"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    for words in [
+        "ImagePullBackOff in container registry of pod trial/trial-kettles-1",
+        "example.org/roadstead:v1: not found",
+        "--server-image or ROADSTEAD_SERVER_IMAGE",
+    ] {
+        assert!(said.contains(words), "{words:?} is not in:\n{said}");
+    }
+}

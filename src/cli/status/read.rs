@@ -10,12 +10,13 @@ use serde_json::Value;
 
 use crate::cli::Failure;
 use crate::cli::cluster::reader::{
-    CATALOG_SOURCE, CLUSTER_EXTENSION, CSV, DEPLOYMENT, INSTALL_PLAN, JOB, Kind, NO_COPIES,
+    CATALOG_SOURCE, CLUSTER_EXTENSION, CSV, DEPLOYMENT, INSTALL_PLAN, JOB, Kind, NAMESPACE, NO_COPIES,
     OPERATOR_CONDITION, OPERATOR_GROUP, PACKAGE_MANIFEST, POD, Reader, Refusal, SUBSCRIPTION,
 };
 use crate::olm::manifests::text;
 use crate::olm::status::{
-    Deployed, Facts, Read, Report, UNPACKS, deployments, judge, nobody, plan, selector, serving, source,
+    Deployed, Facts, Read, Report, UNPACKS, deployments, judge, nobody, nowhere, plan, selector,
+    selector_of_pods, serving, source,
 };
 
 /// How many Subscriptions are looked at; a screen shows no more.
@@ -36,6 +37,12 @@ pub(in crate::cli) async fn report(
         .filter(|subscription| text(subscription, "/spec/name") == package)
         .collect();
     if ours.is_empty() {
+        // Who may not look at namespaces may have one all the same
+        if let Some(place) = namespace
+            && let Ok(None) = reader.get(&NAMESPACE, None, place).await
+        {
+            return Ok(Report::new(package, Vec::new(), Some(nowhere(package, place))));
+        }
         let (offered, extensions) = join!(offered(reader, package, namespace), extensions(reader, package));
         let trouble = nobody(package, namespace, &offered, &extensions);
         return Ok(Report::new(package, Vec::new(), Some(trouble)));
@@ -112,14 +119,8 @@ async fn facts(reader: &Reader, subscription: &Value, all: &[Value]) -> Facts {
     let (source_namespace, source_name) = source(subscription);
     let all_of = ListParams::default;
     let labelled = |labels: &str| all_of().labels(labels);
-    let (source, source_pods, package, groups, jobs, job_pods, plan, csvs, conditions) = join!(
-        get(reader, &CATALOG_SOURCE, source_namespace, source_name),
-        list(
-            reader,
-            &POD,
-            source_namespace,
-            labelled(&format!("olm.catalogSource={source_name}"))
-        ),
+    let ((source, source_pods), package, groups, jobs, job_pods, plan, csvs, conditions) = join!(
+        served(reader, source_namespace, source_name),
         package(reader, subscription),
         list(reader, &OPERATOR_GROUP, namespace, all_of()),
         list(reader, &JOB, source_namespace, labelled(UNPACKS)),
@@ -152,6 +153,19 @@ async fn facts(reader: &Reader, subscription: &Value, all: &[Value]) -> Facts {
         conditions,
         deployments,
     }
+}
+
+/// A CatalogSource, and the pods that serve it.
+async fn served(reader: &Reader, namespace: &str, name: &str) -> (Read<Option<Value>>, Read<Vec<Value>>) {
+    let source = get(reader, &CATALOG_SOURCE, namespace, name).await;
+    let pods = match &source {
+        Ok(Some(source)) => {
+            let labels = ListParams::default().labels(&selector_of_pods(source));
+            list(reader, &POD, namespace, labels).await
+        }
+        _ => Ok(Vec::new()),
+    };
+    (source, pods)
 }
 
 /// All others of the namespace, and those to the same package elsewhere.

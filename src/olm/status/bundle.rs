@@ -1,6 +1,7 @@
 //! The unpacking of a bundle: a Job in the catalog's namespace. OLM unpacks before it makes a plan, so what goes wrong is told by the Subscription, and by the
 //! bundle lookups of a plan where an earlier OLM made one first.
 
+use semver::Version;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -18,8 +19,7 @@ pub const UNPACKS: &str = "operatorframework.io/bundle-unpack-ref";
 /// Judges the unpacking of the version that the Subscription progresses to.
 pub(super) fn link(facts: &Facts) -> Link {
     let lookup = lookup(facts);
-    let link = Link::new(Kind::Bundle, bundle_name(facts, lookup));
-    let link = link.detail(
+    let link = Link::new(Kind::Bundle, bundle_name(facts, lookup)).detail(
         "image",
         lookup.map(|lookup| text(lookup, "/path")).unwrap_or_default(),
     );
@@ -36,10 +36,40 @@ pub(super) fn link(facts: &Facts) -> Link {
     if !told.has_failed && job.is_none() && was_unpacked {
         return link.state("unpacked");
     }
+    // Until OLM has a plan for it, the Subscription still names what is installed
+    let is_unplanned = told.by.starts_with("BundleUnpack");
+    let is_next = is_unplanned && !facts.installed().is_empty() && facts.current() == facts.installed();
+    let link = if is_next {
+        Link::new(Kind::Bundle, next_name(facts))
+    } else {
+        link
+    };
     unpacking(link, facts, &told, job)
 }
 
-fn bundle_name(facts: &Facts, lookup: Option<&Value>) -> String {
+/// The version after the one that is installed, where the channel has but one. Nothing says of a Job which of several it unpacks.
+fn next_name(facts: &Facts) -> &str {
+    let package = facts.package.as_ref().ok().and_then(Option::as_ref);
+    let channel = package.and_then(|package| channel_of(package, facts));
+    let entries = channel.map_or(&[][..], |channel| list(channel, "/entries"));
+    let version = |entry: &Value| Version::parse(text(entry, "/version")).ok();
+    let installed = entries
+        .iter()
+        .find(|entry| text(entry, "/name") == facts.installed());
+    let Some(installed) = installed.and_then(version) else {
+        return facts.package_name();
+    };
+    let mut later = entries
+        .iter()
+        .filter(|entry| version(entry).is_none_or(|version| version > installed));
+    let is_other = |entry: &&Value| text(entry, "/name") != facts.installed();
+    match (later.find(is_other), later.next()) {
+        (Some(next), None) => text(next, "/name"),
+        _ => facts.package_name(),
+    }
+}
+
+fn bundle_name<'a>(facts: &'a Facts, lookup: Option<&'a Value>) -> &'a str {
     let known = lookup
         .map(|lookup| text(lookup, "/identifier"))
         .unwrap_or_default();
@@ -49,7 +79,7 @@ fn bundle_name(facts: &Facts, lookup: Option<&Value>) -> String {
         text(&facts.subscription, "/spec/startingCSV"),
     ];
     let name = names.into_iter().find(|name| !name.is_empty());
-    name.unwrap_or(facts.package_name()).to_owned()
+    name.unwrap_or(facts.package_name())
 }
 
 /// What the plan says of unpacking the version that the Subscription progresses to.

@@ -3,15 +3,20 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::command::{SUBSCRIPTION, list_packages, patch};
-use super::facts::{Facts, source};
+use super::GRACE;
+use super::command::{SUBSCRIPTION, list_packages, patch, word};
+use super::facts::{Facts, selector_of_pods, source, trial_of};
 use super::field::{condition_is, list, name, namespace, number, path, said, text, time};
-use super::link::{Kind, Link, Trouble};
-use super::pods::{ailing, is_ready};
+use super::link::{Kind, Link, Mark, Trouble};
+use super::pods::{Ailing, ailing, is_ready, ready_since};
 use crate::olm::findings::listed;
 
 /// What a catalog's pod is given to become ready: its image may have to be pulled, and OLM probes it each ten seconds.
 const STARTS: SignedDuration = SignedDuration::from_mins(5);
+
+/// What OLM is given to reach a catalog that is served: after each failure gRPC waits longer before it tries again, up to two minutes and a fifth of that, and
+/// a try takes up to twenty seconds.
+const RECONNECTS: SignedDuration = SignedDuration::from_mins(3);
 
 /// Judges the CatalogSource that the Subscription names.
 pub(super) fn catalog_source(facts: &Facts, now: Timestamp) -> Link {
@@ -56,44 +61,89 @@ fn judged(link: Link, source: &Value, facts: &Facts, now: Timestamp) -> Link {
         return link.wrong(out_of_sight(facts, &path));
     }
     let pods = facts.source_pods.as_deref().unwrap_or_default();
-    let ailing = ailing(pods).filter(|_| !pods.iter().any(is_ready));
-    match (text(source, "/status/connectionState/lastObservedState"), ailing) {
-        (_, Some(ailing)) => {
-            let trouble = Trouble::new(format!("The catalog {path} is not served: {}.", ailing.summary()));
-            let trouble = if ailing.lacks_image() {
-                let image = text(source, "/spec/image");
-                trouble.advise(format!(
-                    "see that {image:?} exists and that nodes may pull it; spec.secrets of the CatalogSource names the secrets for it"
-                ))
-            } else {
-                trouble
-            };
-            link.wrong(ailing.explain(trouble))
-        }
-        ("READY", None) => link,
-        _ if is_starting(source, facts)
-            && now.duration_since(begun(source, pods).unwrap_or(now)) >= STARTS =>
-        {
+    let has_passed = |since: Option<Timestamp>, time| now.duration_since(since.unwrap_or(now)) >= time;
+    if let Some(ailing) = ailing(pods).filter(|_| !pods.iter().any(is_ready)) {
+        return link.wrong(not_served(source, &ailing));
+    }
+    match text(source, "/status/connectionState/lastObservedState") {
+        "READY" => link,
+        _ if is_starting(source, facts) && has_passed(begun(source, pods), STARTS) => {
             link.wrong(never_ready(source, pods))
         }
         _ if is_starting(source, facts) => link.waits(Trouble::new(format!(
             "The catalog {path} is being started: no pod of it is ready yet."
         ))),
-        ("TRANSIENT_FAILURE" | "SHUTDOWN", None) => link.wrong(unreachable(source)),
+        "TRANSIENT_FAILURE" | "SHUTDOWN" if has_passed(reachable(source, pods), RECONNECTS) => {
+            link.wrong(unreachable(source))
+        }
         _ => link.waits(Trouble::new(format!(
             "OLM has not connected to the catalog {path} yet."
         ))),
     }
 }
 
-/// OLM tries to connect from the beginning, and says that it fails, before the pod that it has made serves.
+fn not_served(source: &Value, ailing: &Ailing<'_>) -> Trouble {
+    let path = path(source);
+    let trouble = Trouble::new(format!("The catalog {path} is not served: {}.", ailing.summary()));
+    let trouble = match trial_of(source) {
+        Some(package) => other_server(trouble, package, namespace(source), ailing),
+        None if ailing.lacks_image() => trouble.advise(format!(
+            "see that {:?} exists and that nodes may pull it; spec.secrets of the CatalogSource names the secrets for it",
+            text(source, "/spec/image")
+        )),
+        None => trouble,
+    };
+    ailing.explain(trouble)
+}
+
+/// A trial's catalog is served by this program, from an image that whoever began the trial has named, or left to be the published one.
+fn other_server(trouble: Trouble, package: &str, namespace: &str, ailing: &Ailing<'_>) -> Trouble {
+    let (image, names) = (ailing.image(), "--server-image or ROADSTEAD_SERVER_IMAGE");
+    let advice = if ailing.lacks_image() {
+        format!(
+            "the cluster cannot pull the server's image {image:?}: name one of this program that it can pull with {names}, or the secrets for it with --pull-secret; what there is has to go first"
+        )
+    } else {
+        format!(
+            "see that the server's image {image:?} is one of this program: {names} names it; what there is has to go first"
+        )
+    };
+    trouble.command(
+        advice,
+        format!("roadstead bundle cleanup {} -n {namespace}", word(package)),
+    )
+}
+
+/// OLM tries to connect from the beginning, and says that it fails, before the pod that serves the catalog is ready.
 fn is_starting(source: &Value, facts: &Facts) -> bool {
-    let has_pods = text(source, "/spec/address").is_empty();
+    let has_pods = text(source, "/spec/address").is_empty() || trial_of(source).is_some();
     let pods = facts.source_pods.as_ref();
     has_pods && pods.is_ok_and(|pods| !pods.iter().any(is_ready))
 }
 
-/// Since when the catalog has been waited for: its last pod, or whatever OLM has to make one of.
+/// Since when OLM could have connected. That time of its own moves with every change of what it says of the connection.
+fn reachable(source: &Value, pods: &[Value]) -> Option<Timestamp> {
+    let told = [
+        "/metadata/creationTimestamp",
+        "/status/connectionState/lastConnect",
+    ];
+    let told = told.into_iter().filter_map(|pointer| time(source, pointer));
+    told.chain(pods.iter().filter_map(ready_since)).max()
+}
+
+/// Whether OLM may still come to read the catalog that the Subscription names, so that what follows from its not being read is nobody's trouble yet.
+pub(super) fn is_awaited(facts: &Facts, now: Timestamp) -> bool {
+    catalog_source(facts, now).mark == Mark::Waiting
+}
+
+/// Since when the catalog that the Subscription names has been connected.
+pub(super) fn connected_since(facts: &Facts) -> Option<Timestamp> {
+    let source = facts.source.as_ref().ok()?.as_ref()?;
+    let is_ready = text(source, "/status/connectionState/lastObservedState") == "READY";
+    time(source, "/status/connectionState/lastConnect").filter(|_| is_ready)
+}
+
+/// Since when the catalog has been waited for: its last pod, or whatever one has to be made of.
 fn begun(source: &Value, pods: &[Value]) -> Option<Timestamp> {
     let made = |object: &Value| time(object, "/metadata/creationTimestamp");
     pods.iter().filter_map(made).max().or_else(|| made(source))
@@ -104,8 +154,12 @@ fn never_ready(source: &Value, pods: &[Value]) -> Trouble {
     let (path, namespace) = (path(source), namespace(source));
     let minutes = STARTS.as_mins();
     let Some(pod) = pods.last() else {
+        let maker = match trial_of(source) {
+            Some(_) => "its Deployment",
+            None => "OLM",
+        };
         let trouble = Trouble::new(format!(
-            "The catalog {path} is not served: for more than {minutes} minutes OLM has made no pod of it."
+            "The catalog {path} is not served: for more than {minutes} minutes {maker} has made no pod of it."
         ));
         let events = format!("kubectl -n {namespace} get events --sort-by .lastTimestamp");
         return trouble.command("see whether something keeps pods from being made there", events);
@@ -174,7 +228,7 @@ fn unreachable(source: &Value) -> Trouble {
         "OLM cannot reach the catalog {} at {address}.",
         path(source)
     ));
-    if !text(source, "/spec/address").is_empty() {
+    if !text(source, "/spec/address").is_empty() && trial_of(source).is_none() {
         return trouble.advise(
             "see that the server at spec.address runs, and that the network lets OLM's namespace reach it",
         );
@@ -182,35 +236,38 @@ fn unreachable(source: &Value) -> Trouble {
     trouble.command(
         "see what the catalog's pods log",
         format!(
-            "kubectl -n {} logs -l olm.catalogSource={} --tail=40",
+            "kubectl -n {} logs -l {} --tail=40",
             namespace(source),
-            name(source)
+            word(&selector_of_pods(source))
         ),
     )
 }
 
 /// Judges what the catalog has of the package.
-pub(super) fn package(facts: &Facts) -> Link {
+pub(super) fn package(facts: &Facts, now: Timestamp) -> Link {
     let link = Link::new(Kind::PackageManifest, facts.package_name());
     match &facts.package {
         Err(why) => link.unseen(why),
-        Ok(None) => absent_package(link, facts),
+        Ok(None) => absent_package(link, facts, now),
         Ok(Some(package)) => channel(link, package, facts),
     }
 }
 
-fn absent_package(link: Link, facts: &Facts) -> Link {
+fn absent_package(link: Link, facts: &Facts, now: Timestamp) -> Link {
     let link = link.state("absent");
     if !is_connected(facts) {
         return link.not_yet();
     }
     let (namespace, name) = source(&facts.subscription);
-    link.wrong(
-        Trouble::new(format!(
-            "The catalog {namespace}/{name} has no package {:?}.",
-            facts.package_name()
-        ))
-        .command(
+    // What serves the manifests reads a catalog by a connection of its own, a moment later perhaps
+    let is_new = connected_since(facts).is_some_and(|since| now.duration_since(since) < GRACE);
+    let trouble = Trouble::new(format!(
+        "The catalog {namespace}/{name} has no package {:?}.",
+        facts.package_name()
+    ));
+    link.wrong_unless_new(
+        is_new,
+        trouble.command(
             "see what it has, and name that in spec.name of the Subscription",
             list_packages(namespace, name),
         ),

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::field::{list, name, namespace, text};
+use crate::olm::trial::LABEL;
 
 /// What was read, or why it could not be: most people may not read everything.
 pub type Read<T> = Result<T, String>;
@@ -91,6 +92,20 @@ pub fn source(subscription: &Value) -> (&str, &str) {
         text(subscription, "/spec/sourceNamespace"),
         text(subscription, "/spec/source"),
     )
+}
+
+/// The package whose trial a CatalogSource is of, if it is one's: the command that began the trial has made what serves it.
+pub(super) fn trial_of(source: &Value) -> Option<&str> {
+    source["metadata"]["labels"].get(LABEL).and_then(Value::as_str)
+}
+
+/// The labels of the pods that serve a CatalogSource, as a selector.
+#[must_use]
+pub fn selector_of_pods(source: &Value) -> String {
+    match trial_of(source) {
+        Some(package) => format!("{LABEL}={package}"),
+        None => format!("olm.catalogSource={}", name(source)),
+    }
 }
 
 /// The name of the InstallPlan that a Subscription names, in its own namespace.

@@ -28,7 +28,7 @@ mod workload;
 mod tests;
 
 pub use bundle::UNPACKS;
-pub use facts::{Deployed, Facts, Read, deployments, plan, serving, source};
+pub use facts::{Deployed, Facts, Read, deployments, plan, selector_of_pods, serving, source};
 pub use link::{Detail, Help, Kind, Link, Mark, Quote, Trouble};
 pub use workload::selector;
 
@@ -112,7 +112,7 @@ impl Report {
 pub fn judge(facts: &Facts, now: Timestamp) -> Chain {
     let mut links = vec![
         catalog::catalog_source(facts, now),
-        catalog::package(facts),
+        catalog::package(facts, now),
         group::link(facts, now),
         subscription::link(facts, now),
         bundle::link(facts),
@@ -161,6 +161,15 @@ fn first(links: &[Link]) -> Option<First> {
         mark: link.mark,
         trouble: link.trouble.clone()?,
     })
+}
+
+/// Why there is no chain: there is no such namespace.
+#[must_use]
+pub fn nowhere(package: &str, namespace: &str) -> Trouble {
+    Trouble::new(format!(
+        "There is no namespace {namespace}, so nobody subscribes to {package} in it."
+    ))
+    .command("see which namespaces there are", "kubectl get namespaces")
 }
 
 /// Why there is no chain: nobody subscribes to the package.

@@ -31,6 +31,11 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     condition_is(pod, "Ready", "True").is_some()
 }
 
+/// Since when they are.
+pub(super) fn ready_since(pod: &Value) -> Option<Timestamp> {
+    time(condition_is(pod, "Ready", "True")?, "/lastTransitionTime")
+}
+
 fn of_pod(pod: &Value) -> Option<Ailing<'_>> {
     unschedulable(pod)
         .or_else(|| {
@@ -101,6 +106,28 @@ impl<'a> Ailing<'a> {
     /// Empty where it is the pod as a whole.
     pub(super) fn container(&self) -> &str {
         self.container
+    }
+
+    /// The container's image; empty where it is the pod as a whole.
+    pub(super) fn image(&self) -> &'a str {
+        let of = |pointer| list(self.pod, pointer).iter();
+        let mut all = of("/spec/containers").chain(of("/spec/initContainers"));
+        let own = all.find(|container| text(container, "/name") == self.container);
+        own.map(|container| text(container, "/image")).unwrap_or_default()
+    }
+
+    /// Such as `ImagePullBackOff in container manager`. What comes and goes while nothing changes, as a pull and the pause after it, has one name.
+    pub(super) fn brief(&self) -> String {
+        let reason = match self.reason {
+            "ErrImagePull" => "ImagePullBackOff",
+            _ if self.lacks_memory() => "OOMKilled",
+            _ if self.has_ended() => "CrashLoopBackOff",
+            reason => reason,
+        };
+        match self.container {
+            "" => reason.to_owned(),
+            container => format!("{reason} in container {container}"),
+        }
     }
 
     pub(super) fn since(&self) -> Option<Timestamp> {

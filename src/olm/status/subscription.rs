@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::bundle::has_next;
+use super::GRACE;
+use super::bundle::{self, has_next};
+use super::catalog::{connected_since, is_awaited};
 use super::command::{delete_subscription, list_packages, look_again, word};
 use super::facts::{Facts, source};
 use super::field::{condition_is, is_new, list, name, namespace, said, text, time};
@@ -34,6 +36,9 @@ pub(super) fn link(facts: &Facts, now: Timestamp) -> Link {
         if let Some(leaving) = orphan.filter(|orphan| is_leaving(facts, orphan)) {
             let trouble = Trouble::new(format!("OLM resolves again once {leaving} has gone."));
             return link.waits(trouble.quoting("condition ResolutionFailed", said(condition)));
+        }
+        if let Some(trouble) = read_since(facts, condition, now) {
+            return link.waits(trouble).follows();
         }
         // A catalog that has just come is read a moment later
         let is_new = is_new(&facts.subscription, "/metadata/creationTimestamp", now);
@@ -200,7 +205,7 @@ fn advised(trouble: Trouble, message: &str, facts: &Facts, culprit: Option<&str>
             format!("kubectl -n {namespace} delete clusterserviceversion {}", word(orphan)),
         );
     }
-    if message.contains("failed to populate resolver cache") || message.contains("failed to list bundles") {
+    if is_of_a_catalog(message) {
         return trouble.command(
             "one catalog that OLM cannot read is enough: see which are not READY, and mend or delete those",
             "kubectl get catalogsources -A -o custom-columns=NS:.metadata.namespace,NAME:.metadata.name,STATE:.status.connectionState.lastObservedState",
@@ -211,6 +216,57 @@ fn advised(trouble: Trouble, message: &str, facts: &Facts, culprit: Option<&str>
         "compare with what the catalog has",
         list_packages(source_namespace, source),
     )
+}
+
+/// What OLM said of a catalog that it could not read stays until it has resolved again, and it resolves again when it has read the catalog and unpacked
+/// what it has chosen.
+fn read_since(facts: &Facts, condition: &Value, now: Timestamp) -> Option<Trouble> {
+    if !is_of_our_catalog_alone(text(condition, "/message"), facts) {
+        return None;
+    }
+    let is_chosen = bundle::link(facts).trouble.is_some();
+    let connected = connected_since(facts).filter(|since| now.duration_since(*since) < GRACE);
+    let is_before =
+        connected.is_some_and(|since| told_at(facts, condition).is_some_and(|told| told <= since));
+    let what = match () {
+        () if is_awaited(facts, now) => "OLM resolves again once it has read the catalog.",
+        () if is_before || connected_since(facts).is_some() && is_chosen => {
+            "OLM has read the catalog since it could not, and resolves again."
+        }
+        () => return None,
+    };
+    Some(Trouble::new(what).quoting("condition ResolutionFailed, of before", said(condition)))
+}
+
+/// When a condition was written. OLM leaves that out of some, and tells of the whole status alone.
+fn told_at(facts: &Facts, condition: &Value) -> Option<Timestamp> {
+    time(condition, "/lastTransitionTime").or_else(|| time(&facts.subscription, "/status/lastUpdated"))
+}
+
+/// Whether a message of the resolver is that it could not read a catalog.
+fn is_of_a_catalog(message: &str) -> bool {
+    message.contains("failed to populate resolver cache") || message.contains("failed to list bundles")
+}
+
+/// The same, and of no other catalog than the one that the Subscription names. Versions of OLM name it differently.
+fn is_of_our_catalog_alone(message: &str, facts: &Facts) -> bool {
+    let (namespace, name) = source(&facts.subscription);
+    let named = |lead: &str| -> Vec<String> {
+        let after = message.split(lead).skip(1);
+        after
+            .filter_map(|rest| rest.split([' ', ',', ']']).next())
+            .map(|word| word.trim_end_matches(':').to_owned())
+            .collect()
+    };
+    let ours = [
+        ("from source ", format!("{name}/{namespace}")),
+        ("using catalogsource ", format!("{namespace}/{name}")),
+    ];
+    let mut all = ours
+        .iter()
+        .flat_map(|(lead, path)| named(lead).into_iter().map(move |it| it == *path));
+    let is_first = all.next().unwrap_or_default();
+    is_of_a_catalog(message) && is_first && all.all(|is_ours| is_ours)
 }
 
 /// The version in a message of the resolver that is installed without a Subscription.

@@ -64,12 +64,20 @@ fn judged(link: Link, deployment: &Value, deployed: &Deployed, facts: &Facts) ->
     if is_seen && ready >= wanted && updated >= wanted && all <= updated {
         return link;
     }
+    let rest = match () {
+        () if !is_seen => ", not looked at yet".to_owned(),
+        () if updated < wanted => format!(", {updated} of {wanted} of the new version"),
+        () if all > updated => format!(", {} of before still there", all - updated),
+        () => String::new(),
+    };
+    let link = link.state(format!("{ready} of {wanted} ready{rest}"));
     let pods = deployed.pods.as_deref().unwrap_or_default();
     let trouble = Trouble::new(format!(
         "The Deployment {} does not have the pods that it should.",
         path(deployment)
     ));
     if let Some(ailing) = ailing(pods) {
+        let link = link.state(format!("{ready} of {wanted} ready: {}", ailing.brief()));
         return unwell(link, &ailing, deployment, facts);
     }
     if let Some(condition) = condition_is(deployment, "ReplicaFailure", "True") {

@@ -1,11 +1,12 @@
 //! CatalogSource, PackageManifest, OperatorGroup.
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::world::{BEFORE, JUST, group, pod_with, terminated, waiting};
 use super::{Mark, after, expect, mark};
-use crate::olm::status::{Facts, Kind, State};
+use crate::olm::status::{Facts, Kind, State, selector_of_pods};
+use crate::olm::trial::LABEL;
 
 fn not_connected(facts: &mut Facts, state: &str) {
     facts.source_mut()["status"]["connectionState"]["lastObservedState"] = json!(state);
@@ -68,8 +69,85 @@ fn not_connected(facts: &mut Facts, state: &str) {
     },
     &["the server at spec.address runs"],
 )]
+#[case::of_a_trial_whose_server_cannot_be_pulled(
+    |facts: &mut Facts| on_trial(facts, waiting("ErrImagePull", "example.org/roadstead:v1: not found")),
+    &["ErrImagePull in container registry of pod olm/trial-gadgets-1", "example.org/roadstead:v1: not found",
+      "the server's image \"example.org/roadstead:v1\"", "--server-image or ROADSTEAD_SERVER_IMAGE", "roadstead bundle cleanup gadgets -n olm"],
+)]
+#[case::of_a_trial_whose_server_is_another_program(
+    |facts: &mut Facts| on_trial(facts, waiting("CrashLoopBackOff", "back-off 10s restarting failed container=registry")),
+    &["CrashLoopBackOff in container registry", "\"example.org/roadstead:v1\" is one of this program", "--server-image"],
+)]
 fn a_catalog_is_wrong(#[case] broken: fn(&mut Facts), #[case] phrases: &[&str]) {
     expect(broken, Kind::CatalogSource, State::Wrong, phrases);
+}
+
+/// It is served at an address, by a pod that the command which began the trial has made.
+fn on_trial(facts: &mut Facts, state: Value) {
+    not_connected(facts, "TRANSIENT_FAILURE");
+    let source = facts.source_mut();
+    source["metadata"]["labels"] = json!({LABEL: "gadgets"});
+    source["spec"] = json!({"sourceType": "grpc", "address": "trial-gadgets.olm.svc:50051"});
+    let mut pod = pod_with("olm", "trial-gadgets-1", "registry", state, json!({}));
+    pod["spec"] = json!({"containers": [{"name": "registry", "image": "example.org/roadstead:v1"}]});
+    facts.source_pods = Ok(vec![pod]);
+}
+
+#[test]
+fn a_trial_whose_server_starts_is_waited_for() {
+    expect(
+        |facts| {
+            on_trial(facts, waiting("ContainerCreating", ""));
+            let pods = facts.source_pods.as_mut().unwrap();
+            pods[0]["metadata"]["creationTimestamp"] = json!(JUST);
+        },
+        Kind::CatalogSource,
+        State::InProgress,
+        &["olm/fair is being started"],
+    );
+}
+
+/// Only those of a trial have a label of their own.
+#[test]
+fn the_pods_of_a_catalog_are_known_by_who_has_made_them() {
+    let mut facts = super::well();
+    assert_eq!(selector_of_pods(facts.source_mut()), "olm.catalogSource=fair");
+    on_trial(&mut facts, json!({}));
+    assert_eq!(
+        selector_of_pods(facts.source_mut()),
+        "roadstead.dev/trial-of=gadgets"
+    );
+}
+
+/// After a failure gRPC takes its time before it tries again, and OLM says meanwhile that it has failed.
+#[rstest]
+#[case::whose_pod_has_just_become_ready("TRANSIENT_FAILURE", |facts: &mut Facts| {
+    facts.source_pods.as_mut().unwrap()[0]["status"]["conditions"][1]["lastTransitionTime"] = json!(JUST);
+})]
+#[case::that_has_just_been_made("TRANSIENT_FAILURE", |facts: &mut Facts| {
+    facts.source_mut()["metadata"]["creationTimestamp"] = json!(JUST);
+    facts.source_mut()["spec"]["address"] = json!("10.0.0.7:50051");
+})]
+#[case::that_has_just_been_lost("TRANSIENT_FAILURE", |facts: &mut Facts| {
+    facts.source_mut()["status"]["connectionState"]["lastConnect"] = json!(JUST);
+})]
+#[case::whose_connection_was_just_closed("SHUTDOWN", |facts: &mut Facts| {
+    facts.source_mut()["status"]["connectionState"]["lastConnect"] = json!(JUST);
+})]
+fn a_catalog_that_olm_could_not_reach_for_a_moment_is_waited_for(
+    #[case] connection: &str,
+    #[case] change: fn(&mut Facts),
+) {
+    let mut facts = super::well();
+    not_connected(&mut facts, connection);
+    change(&mut facts);
+    let chain = super::judge(&facts, super::now());
+    let first = chain.first.as_ref().unwrap();
+    assert_eq!(
+        (first.kind, chain.state),
+        (Kind::CatalogSource, State::InProgress)
+    );
+    assert!(first.trouble.what.contains("not connected"), "{first:?}");
 }
 
 #[test]
@@ -137,6 +215,20 @@ fn a_pod_that_is_not_well_does_no_harm_beside_one_that_is() {
 )]
 fn a_package_is_wrong(#[case] broken: fn(&mut Facts), #[case] phrases: &[&str]) {
     expect(broken, Kind::PackageManifest, State::Wrong, phrases);
+}
+
+#[test]
+fn a_package_of_a_catalog_that_has_just_been_connected_is_waited_for() {
+    expect(
+        |facts| {
+            facts.nothing_installed();
+            facts.package = Ok(None);
+            facts.source_mut()["status"]["connectionState"]["lastConnect"] = json!(JUST);
+        },
+        Kind::PackageManifest,
+        State::InProgress,
+        &["olm/fair has no package \"gadgets\""],
+    );
 }
 
 #[test]

@@ -98,6 +98,88 @@ fn a_subscription_that_is_new_is_waited_for() {
     assert_eq!(chain.state, State::InProgress);
 }
 
+const UNREAD: &str = "failed to populate resolver cache from source fair/olm: failed to list bundles: rpc error: code = Unavailable desc = connection refused";
+/// As later versions of OLM say it.
+const UNREAD_LATER: &str = "error using catalogsource olm/fair: failed to list bundles: rpc error: code = Unavailable desc = connection refused";
+
+fn unread(facts: &mut Facts, message: &str) {
+    facts.nothing_installed();
+    let reason = "ErrorPreventedResolution";
+    condition(&mut facts.subscription, "ResolutionFailed", reason, message);
+    let conditions = facts.subscription["status"]["conditions"].as_array_mut().unwrap();
+    conditions.retain(|it| it["type"] != "BundleUnpacking");
+}
+
+fn unpacks(facts: &mut Facts) {
+    let conditions = facts.subscription["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({"type": "BundleUnpacking", "status": "True", "reason": "UnpackingInProgress"}));
+    facts.jobs = Ok(vec![job("Suspended")]);
+}
+
+/// Seen on a cluster in an installation in which all is well.
+#[rstest]
+#[case::connected_since(UNREAD, |facts: &mut Facts| facts.source_mut()["status"]["connectionState"]["lastConnect"] = json!(JUST), "has read the catalog since", Kind::Subscription)]
+#[case::connected_since_as_told_of_the_whole_status(
+    UNREAD_LATER,
+    |facts: &mut Facts| {
+        facts.source_mut()["status"]["connectionState"]["lastConnect"] = json!(JUST);
+        let conditions = facts.subscription["status"]["conditions"].as_array_mut().unwrap();
+        conditions.last_mut().unwrap().as_object_mut().unwrap().remove("lastTransitionTime");
+    },
+    "has read the catalog since",
+    Kind::Subscription
+)]
+#[case::unpacking_since(UNREAD_LATER, unpacks, "unpacking the bundle", Kind::Bundle)]
+#[case::connecting(
+    UNREAD,
+    |facts: &mut Facts| facts.source_mut()["status"]["connectionState"]["lastObservedState"] = json!("CONNECTING"),
+    "has not connected",
+    Kind::CatalogSource
+)]
+fn a_catalog_that_was_read_since_it_could_not_be_is_waited_for_and_nobody_is_told_to_delete_it(
+    #[case] message: &str,
+    #[case] change: fn(&mut Facts),
+    #[case] waits: &str,
+    #[case] kind: Kind,
+) {
+    let mut facts = super::well();
+    unread(&mut facts, message);
+    change(&mut facts);
+    let chain = super::judge(&facts, super::now());
+    let told = told(&chain);
+    assert_eq!(
+        (chain.first.as_ref().unwrap().kind, chain.state),
+        (kind, State::InProgress),
+        "{told}"
+    );
+    assert!(told.contains(waits), "{told}");
+    let links = serde_json::to_string(&chain.links).unwrap();
+    assert!(!links.contains("mend or delete"), "{links}");
+}
+
+#[rstest]
+#[case::another_catalog("error using catalogsource olm/flea: failed to list bundles", JUST)]
+#[case::ours_and_another(
+    "[error using catalogsource olm/fair: failed to list bundles, error using catalogsource olm/flea: failed to list bundles]",
+    JUST
+)]
+#[case::ours_for_long(UNREAD, BEFORE)]
+fn a_catalog_that_is_not_read_though_time_has_passed_or_is_not_ours_is_wrong(
+    #[case] message: &str,
+    #[case] connected: &str,
+) {
+    let mut facts = super::well();
+    unread(&mut facts, message);
+    facts.source_mut()["status"]["connectionState"]["lastConnect"] = json!(connected);
+    let chain = super::judge(&facts, super::now());
+    assert_eq!(chain.state, State::Wrong);
+    assert!(
+        told(&chain).contains("one catalog that OLM cannot read"),
+        "{}",
+        told(&chain)
+    );
+}
+
 #[test]
 fn a_neighbour_whose_name_only_begins_alike_is_not_blamed() {
     let chain = after(|facts| {
@@ -193,6 +275,31 @@ fn a_bundle_that_is_being_unpacked_is_waited_for() {
         State::InProgress,
         &["is unpacking the bundle"],
     );
+}
+
+/// The Subscription still names what is installed, and so does its plan.
+#[rstest]
+#[case::the_only_one_after_it(&["1.1.0", "1.2.0", "1.0.0"], "gadgets.v1.2.0")]
+#[case::one_of_several(&["1.1.0", "1.2.0", "1.3.0"], "gadgets")]
+#[case::one_that_the_catalog_does_not_show_yet(&["1.1.0"], "gadgets")]
+fn what_is_unpacked_in_an_upgrade_is_not_called_what_is_installed(
+    #[case] versions: &[&str],
+    #[case] named: &str,
+) {
+    let mut facts = super::well();
+    let entry = |version: &&str| json!({"name": format!("gadgets.v{version}"), "version": version});
+    let entries: Vec<Value> = versions.iter().map(entry).collect();
+    let mut package = package();
+    package["status"]["channels"][1]["entries"] = json!(entries);
+    package["status"]["channels"][1]["currentCSV"] = json!("gadgets.v9");
+    facts.package = Ok(Some(package));
+    let mut job = job("Suspended");
+    job["metadata"]["creationTimestamp"] = json!(JUST);
+    facts.jobs = Ok(vec![job]);
+    let chain = super::judge(&facts, super::now());
+    let link = chain.links.iter().find(|link| link.kind == Kind::Bundle).unwrap();
+    assert_eq!((link.name.as_str(), link.mark), (named, Mark::Waiting));
+    assert!(!link.details.iter().any(|(name, _)| *name == "image"), "{link:?}");
 }
 
 /// OLM leaves `BundleUnpacking` in place.

@@ -1,7 +1,7 @@
 //! ClusterServiceVersion, OperatorCondition, Deployment.
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::world::{JUST, csv_in, operator_condition, pod_with, terminated, waiting};
 use super::{Mark, after, expect, mark, told};
@@ -251,6 +251,43 @@ fn a_rollout_is_waited_for() {
         State::InProgress,
         &["is being rolled out"],
     );
+}
+
+/// A line for each look, in which a pull and the pause after it are the same.
+#[rstest]
+#[case::a_pull(waiting("ErrImagePull", ""), json!({}), "0 of 1 ready: ImagePullBackOff in container manager")]
+#[case::the_pause_after_it(waiting("ImagePullBackOff", ""), json!({}), "0 of 1 ready: ImagePullBackOff in container manager")]
+#[case::a_crash(terminated("Error", 1), json!({}), "0 of 1 ready: CrashLoopBackOff in container manager")]
+#[case::the_pause_after_that(
+    waiting("CrashLoopBackOff", ""),
+    terminated("Error", 1),
+    "0 of 1 ready: CrashLoopBackOff in container manager"
+)]
+#[case::the_next_try(json!({"running": {}}), terminated("Error", 1), "0 of 1 ready: CrashLoopBackOff in container manager")]
+fn a_deployment_that_is_not_well_says_why_in_a_few_words(
+    #[case] state: Value,
+    #[case] last: Value,
+    #[case] words: &str,
+) {
+    let mut facts = super::well();
+    facts.operator_pod(pod_with("tools", "gadgets-x", "manager", state, last));
+    assert_eq!(state_of_deployment(&facts), words);
+}
+
+fn state_of_deployment(facts: &Facts) -> String {
+    let chain = super::judge(facts, super::now());
+    let mut links = chain.links.into_iter();
+    links.find(|link| link.kind == Kind::Deployment).unwrap().state
+}
+
+#[rstest]
+#[case::that_nobody_has_looked_at("observedGeneration", 1, "1 of 1 ready, not looked at yet")]
+#[case::whose_new_pod_starts("updatedReplicas", 0, "1 of 1 ready, 0 of 1 of the new version")]
+#[case::whose_old_pod_leaves("replicas", 2, "1 of 1 ready, 1 of before still there")]
+fn a_rollout_says_what_is_still_to_come(#[case] field: &str, #[case] value: i64, #[case] words: &str) {
+    let mut facts = super::well();
+    facts.deployment_mut()["status"][field] = json!(value);
+    assert_eq!(state_of_deployment(&facts), words);
 }
 
 #[test]
