@@ -26,7 +26,7 @@ use std::process::Output;
 
 use broken_bundles::plain;
 use kube::Client;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use olm_kinds::{LIMIT, OLM, api, put, server};
 use played_olm::Olm;
 use played_registry::Played;
@@ -110,9 +110,25 @@ impl Workshop {
 
     /// The definition of widgets, served, which OLM has made for a package in a namespace. It is a while older than whatever comes after it.
     async fn define(&self, component: &str) {
+        self.define_as("somebody", component).await;
+    }
+
+    /// The same, as a program of that name writes it.
+    async fn define_as(&self, manager: &str, component: &str) {
         let mut definition = plain().crd;
         definition["metadata"]["labels"] = json!({format!("operators.coreos.com/{component}"): ""});
-        put(&self.client, None, definition).await;
+        let definitions = api(
+            &self.client,
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            None,
+        );
+        let as_manager = PostParams {
+            field_manager: Some(manager.to_owned()),
+            ..PostParams::default()
+        };
+        let definition = serde_json::from_value(definition).unwrap();
+        definitions.create(&as_manager, &definition).await.unwrap();
         let widgets = api(&self.client, "example.org/v1", "Widget", Some(&self.namespace));
         apiserver::within(LIMIT, "widgets are served", async || {
             widgets.list(&ListParams::default()).await.is_ok()
@@ -198,6 +214,14 @@ async fn a_bundle_is_run_upgraded_and_removed_and_nothing_of_it_stays() {
         "what is refused changes nothing"
     );
 
+    let elsewhere = ["cleanup", "widgets", "-n", "default", "--kubeconfig"];
+    let kubeconfig = workshop.kubeconfig.display().to_string();
+    let elsewhere = workshop
+        .roadstead(&[&elsewhere[..], &[&kubeconfig]].concat())
+        .await;
+    let elsewhere = refused(&elsewhere);
+    assert!(elsewhere.contains("there is one in workshop"), "{elsewhere}");
+
     let gone = workshop.trial(&["cleanup", "widgets"]).await;
     assert_eq!(done(&gone), "the trial of widgets is gone from workshop\n");
     assert_eq!(workshop.objects().await, Vec::<String>::new());
@@ -266,6 +290,22 @@ async fn what_is_not_there_is_told_before_anything_is_made() {
     elsewhere.push(&kubeconfig);
     let said = refused(&workshop.roadstead(&elsewhere).await);
     assert!(said.contains("there is no namespace nowhere"), "{said}");
+    for command in [&["upgrade", &image][..], &["cleanup", "widgets"]] {
+        let place = ["-n", "nowhere", "--kubeconfig", &kubeconfig];
+        let said = refused(&workshop.roadstead(&[command, &place].concat()).await);
+        assert!(said.contains("there is no namespace nowhere"), "{said}");
+    }
+    let said = refused(
+        &workshop
+            .trial(&["run", &image, "--channel", "Bad_Channel!"])
+            .await,
+    );
+    assert!(said.contains("--channel is \"Bad_Channel!\""), "{said}");
+    let said = refused(&workshop.trial(&["run", &image, "--context", "nope"]).await);
+    assert!(
+        said.contains("--context is \"nope\", and the kubeconfig has "),
+        "{said}"
+    );
     let missing = format!("{}/me/widgets-bundle:v9", workshop.registry.host);
     let said = refused(&workshop.trial(&["run", &missing]).await);
     assert!(said.contains("widgets-bundle"), "{said}");
@@ -339,4 +379,33 @@ async fn definitions_go_on_request_alone_and_never_with_an_object() {
         .delete("widgets.example.org", &Default::default())
         .await
         .unwrap();
+}
+
+/// What stays is told, and a later trial of the same package there takes it away on request, since OLM alone has written it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_a_trial_has_left_is_told_and_goes_with_a_later_one() {
+    let workshop = Workshop::open("left").await;
+    let image = workshop.push("1.0.0").await;
+    done(&workshop.trial(&["run", &image]).await);
+    workshop.define_as("catalog", "widgets.left").await;
+    let cleaned = workshop.trial(&["cleanup", "widgets"]).await;
+    done(&cleaned);
+    let said = String::from_utf8_lossy(&cleaned.stderr);
+    assert!(
+        said.contains("note: widgets.example.org stays, without objects"),
+        "{said}"
+    );
+
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    done(&workshop.trial(&["run", &image]).await);
+    let cleaned = workshop.trial(&["cleanup", "widgets", "--definitions"]).await;
+    done(&cleaned);
+    let definitions = api(
+        &workshop.client,
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        None,
+    );
+    let left = definitions.get_opt("widgets.example.org").await.unwrap();
+    assert!(left.is_none(), "{}", String::from_utf8_lossy(&cleaned.stderr));
 }

@@ -6,6 +6,7 @@ use super::modes::Modes;
 use super::{LONGEST_LABEL, Refused, Trial};
 use crate::olm::findings::listed;
 use crate::olm::manifests::{name, text};
+use crate::olm::names::is_label_value;
 
 /// What is in a namespace already.
 #[derive(Debug, Default)]
@@ -86,6 +87,29 @@ fn free(trial: &Trial, place: &Place, csv: &str) -> Result<(), Refused> {
         None => Ok(()),
         Some((kind, object)) => Err(trial.taken(&kind, &object)),
     }
+}
+
+/// The channel of the trial: the one that somebody asks for, or the bundle's default. `own` are the channels that the bundle names.
+///
+/// No rule of upstream's says what a channel's name is, so one that the bundle names is taken as it is. Any other is one that a person has typed.
+///
+/// # Errors
+/// [`Refused::Channel`]
+pub fn channel(asked: Option<&str>, default: &str, own: &[String]) -> Result<String, Refused> {
+    let Some(asked) = asked else {
+        return Ok(default.to_owned());
+    };
+    let is_name = !asked.is_empty() && is_label_value(asked);
+    if is_name || own.iter().any(|own| own == asked) {
+        return Ok(asked.to_owned());
+    }
+    Err(Refused::Channel {
+        channel: asked.to_owned(),
+        own: match own {
+            [] => "none".to_owned(),
+            own => listed(own.iter().map(String::as_str)),
+        },
+    })
 }
 
 /// Looks whether OLM would put a bundle's definitions in the place of others. `found` are those that there are of the bundle's.

@@ -7,8 +7,11 @@
 //! Subscription ──▶ CatalogSource ──owns──▶ Service ──▶ Deployment, `roadstead catalog serve` ──▶ ConfigMap, catalog.yaml
 //! ```
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use crate::olm::findings::listed;
 use crate::olm::manifests::{name, text};
 
 mod begin;
@@ -20,9 +23,9 @@ mod upgrade;
 #[cfg(test)]
 mod tests;
 
-pub use begin::{Place, begin, replaced};
+pub use begin::{Place, begin, channel, replaced};
 pub use objects::{CONTENT, content_of};
-pub use removal::{Definition, Present, Removal, removal, still_there};
+pub use removal::{Definition, Present, Removal, removal, stays, still_there};
 pub use upgrade::{Way, extend, unclaimed, way};
 
 /// The label of all that is made, with the package's name.
@@ -63,7 +66,8 @@ pub enum Refused {
         whose: String,
     },
     #[error(
-        "the definitions {names} are there already, and OLM would put the bundle's in their place, for the whole cluster; --replace-definitions lets it"
+        "the definitions {names} are there already, and OLM would put the bundle's in their place, for the whole cluster: --replace-definitions lets it; or, where \
+         nobody needs them any more, `kubectl delete crd NAME` deletes each, and with it all of its objects"
     )]
     Defined { names: String },
     #[error(
@@ -140,6 +144,19 @@ pub enum Refused {
     Unreadable { object: String, why: String },
     #[error("there is nothing of a trial of {package} in {namespace}")]
     Nothing { package: String, namespace: String },
+    #[error(
+        "there is nothing of a trial of {package} in {namespace}; there is one in {places}: name it with -n NAMESPACE"
+    )]
+    Elsewhere {
+        package: String,
+        namespace: String,
+        places: String,
+    },
+    #[error(
+        "--channel is {channel:?}; accepted are the bundle's own ({own}), and any name of up to {LONGEST_LABEL} letters, digits, dashes, underscores and dots that begins and \
+         ends with a letter or a digit"
+    )]
+    Channel { channel: String, own: String },
 }
 
 impl Trial {
@@ -160,6 +177,22 @@ impl Trial {
     #[must_use]
     pub fn selector(&self) -> String {
         format!("{LABEL}={}", self.package)
+    }
+
+    /// Says where else there is something of a trial of the package, if it is somewhere.
+    #[must_use]
+    pub fn nothing(&self, elsewhere: &[Value]) -> Refused {
+        let (package, namespace) = (self.package.clone(), self.namespace.clone());
+        let places = elsewhere.iter().map(|it| text(it, "/metadata/namespace"));
+        let places: BTreeSet<&str> = places.collect();
+        if places.is_empty() {
+            return Refused::Nothing { package, namespace };
+        }
+        Refused::Elsewhere {
+            package,
+            namespace,
+            places: listed(places),
+        }
     }
 
     /// Whether it was made for this trial.

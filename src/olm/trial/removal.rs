@@ -63,7 +63,7 @@ impl Definition {
         let name = name(definition);
         trial
             .has_brought(definition, sources)
-            .map_err(|why| format!("{name} stays: {why}"))?;
+            .map_err(|why| format!("{name} stays: {why}; {}", deletes(name)))?;
         let versions = list(definition, "/spec/versions").iter();
         let served = versions.filter(|version| version["served"] == Value::Bool(true));
         let Some(version) = served.map(|version| text(version, "/name")).next() else {
@@ -77,6 +77,12 @@ impl Definition {
             plural: text(definition, "/spec/names/plural").to_owned(),
             version: version.to_owned(),
         })
+    }
+
+    /// Where the API server has its objects.
+    #[must_use]
+    pub fn root(&self) -> String {
+        format!("/apis/{}/{}", self.group, self.version)
     }
 
     /// `PLURAL.GROUP`.
@@ -96,10 +102,14 @@ impl Trial {
         components.next() == Some(&self.component()) && components.next().is_none()
     }
 
-    /// Whether it was made in this trial: not before the CatalogSource, which is the first thing that is made.
+    /// Whether it was made in this trial, not before the CatalogSource, which is the first thing that is made, or in one before it: then OLM alone has
+    /// written it, and for this package there.
     fn has_brought(&self, definition: &Value, sources: &[Value]) -> Result<(), &'static str> {
         if !self.has_alone(definition) {
             return Err("OLM does not say that it is the trial's alone");
+        }
+        if is_written_by_olm_alone(definition) {
+            return Ok(());
         }
         let made = |object: &Value| {
             text(object, "/metadata/creationTimestamp")
@@ -111,9 +121,22 @@ impl Trial {
                 Err("the trial's CatalogSource is gone, so nothing tells whether it was there before")
             }
             (Some(made), Some(begun)) if made >= begun => Ok(()),
-            _ => Err("it was there before the trial"),
+            _ => Err("it was there before the trial, and others than OLM have written it"),
         }
     }
+}
+
+/// Whether the API server knows of nobody but OLM's programs who has written a field of it. What OLM puts in the place of another's keeps the other one's
+/// name on all fields that are the same.
+fn is_written_by_olm_alone(definition: &Value) -> bool {
+    let is_of_olm = |manager: &str| matches!(manager, "catalog" | "olm") || manager.starts_with("olm-");
+    // Its status is the API server's
+    let mut writers = list(definition, "/metadata/managedFields")
+        .iter()
+        .filter(|written| text(written, "/subresource") != "status")
+        .map(|written| text(written, "/manager"))
+        .peekable();
+    writers.peek().is_some() && writers.all(is_of_olm)
 }
 
 /// Says what goes.
@@ -226,6 +249,29 @@ fn catalog(trial: &Trial, present: &Present) -> Option<Catalog> {
 
 fn owned(csv: &Value) -> &[Value] {
     list(csv, "/spec/customresourcedefinitions/owned")
+}
+
+/// One line for a definition that the trial has brought and that nobody has asked to delete. `objects` is how many there are of it at least, and whether there
+/// are more; none where nobody can tell.
+#[must_use]
+pub fn stays(definition: &Definition, objects: Option<(usize, bool)>) -> String {
+    let name = definition.name();
+    let with = match objects {
+        Some((0, _)) => {
+            return format!(
+                "{name} stays, without objects: --definitions would have removed it, and `kubectl delete crd {name}` does"
+            );
+        }
+        None => String::new(),
+        Some((1, false)) => ", with one object".to_owned(),
+        Some((count, false)) => format!(", with {count} objects"),
+        Some((count, true)) => format!(", with {count} objects and more"),
+    };
+    format!("{name} stays{with}: {}", deletes(&name))
+}
+
+fn deletes(name: &str) -> String {
+    format!("`kubectl delete crd {name}` deletes it, and with it all of its objects")
 }
 
 /// One line for the objects of a kind: how many there are at least, and some of them by name.

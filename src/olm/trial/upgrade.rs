@@ -18,6 +18,18 @@ pub struct Way {
     pub steps: Vec<String>,
 }
 
+impl Way {
+    /// One line: from where, to where, and what is installed meanwhile.
+    #[must_use]
+    pub fn told(&self, from: &str) -> String {
+        match self.steps.split_last() {
+            None => format!("{from} stays"),
+            Some((to, [])) => format!("from {from} to {to}"),
+            Some((to, between)) => format!("from {from} to {to} by way of {}", between.join(", ")),
+        }
+    }
+}
+
 /// Adds a bundle to a channel, with the edges that somebody names, or those that follow from the versions.
 ///
 /// # Errors

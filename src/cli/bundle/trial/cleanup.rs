@@ -14,10 +14,12 @@ use crate::cli::cluster::reader::{
 use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::manifests::text;
-use crate::olm::trial::{Definition, Present, Removal, Trial, removal, still_there};
+use crate::olm::trial::{Definition, Present, Refused, Removal, Trial, removal, stays, still_there};
 
 /// So many objects of a kind are named.
 const SHOWN: u32 = 5;
+/// So many of them are counted, where they are only counted.
+const COUNTED: u32 = 100;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli::bundle) struct Args {
@@ -40,8 +42,17 @@ pub(in crate::cli::bundle) fn main(args: &Args) -> Outcome {
 async fn cleanup(args: &Args) -> Result<String, Failure> {
     let site = Site::of(&args.place).await?;
     let trial = site.trial(&args.package);
+    site.exists("").await?;
     let (present, sees_all) = present(&site, &trial).await?;
-    let mut removal = removal(&trial, &present)?;
+    let mut removal = match removal(&trial, &present) {
+        Err(Refused::Nothing { .. }) => return Err(trial.nothing(&site.trials(&trial).await).into()),
+        found => found?,
+    };
+    let kept = if args.definitions {
+        Vec::new()
+    } else {
+        kept(&site, &trial, &removal).await
+    };
     let definitions = if args.definitions {
         if !sees_all {
             return Err("nothing was deleted: ClusterServiceVersions of other namespaces may not be read, so nobody can tell whose the definitions are; leave --definitions out".into());
@@ -84,6 +95,9 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
         remover.thing(&thing, &definition.uid).await?;
     }
     remover.rest(&trial, &removal).await?;
+    for note in kept {
+        eprintln!("note: {note}");
+    }
     if args.definitions {
         forget(&site, &trial).await;
     }
@@ -134,12 +148,33 @@ async fn removable(site: &Site, trial: &Trial, removal: &Removal) -> Result<Vec<
     Ok(definitions)
 }
 
+/// A line for each definition that the trial has brought, which nobody has asked to delete. Who may not read them is told nothing: all else goes all the same.
+async fn kept(site: &Site, trial: &Trial, removal: &Removal) -> Vec<String> {
+    let mut notes = Vec::new();
+    for name in &removal.definitions {
+        let Ok(Some(found)) = site.reader.get(&DEFINITION, None, name).await else {
+            continue;
+        };
+        let Ok(definition) = Definition::of(trial, &found, &removal.sources) else {
+            continue;
+        };
+        let root = definition.root();
+        let objects = site
+            .reader
+            .some(&Kind::defined(&root, &definition.plural), COUNTED)
+            .await;
+        let objects = objects.ok().map(|(some, more)| (some.len(), more));
+        notes.push(stays(&definition, objects));
+    }
+    notes
+}
+
 /// Whether there is no object of a definition.
 ///
 /// # Errors
 /// Some of the objects, or why nobody can tell.
 async fn empty(site: &Site, definition: &Definition) -> Result<(), String> {
-    let root = format!("/apis/{}/{}", definition.group, definition.version);
+    let root = definition.root();
     let some = site
         .reader
         .some(&Kind::defined(&root, &definition.plural), SHOWN)

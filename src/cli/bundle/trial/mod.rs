@@ -17,13 +17,15 @@ pub(super) use run::{Args as Run, main as run};
 pub(super) use upgrade::{Args as Upgrade, main as upgrade};
 
 use super::images;
-use crate::cli::Failure;
 use crate::cli::cluster::Connection;
-use crate::cli::cluster::reader::{DEFINITION, Kind, Reader, Refusal, SUBSCRIPTION};
+use crate::cli::cluster::reader::{
+    CATALOG_SOURCE, DEFINITION, Kind, NAMESPACE, Reader, Refusal, SUBSCRIPTION,
+};
 use crate::cli::cluster::writer::Writer;
 use crate::cli::held::Reading;
 use crate::cli::stop::Stopped;
 use crate::cli::values::positive_duration;
+use crate::cli::{Failure, Outcome};
 use crate::olm::catalog::{Rendered, sources};
 use crate::olm::oci::unpack::{self, Bounds};
 use crate::olm::oci::{Name, Scratch};
@@ -134,6 +136,22 @@ impl Site {
             package: package.to_owned(),
             namespace: self.namespace.clone(),
         }
+    }
+
+    /// Refuses a namespace that is not there; `help` is what to do about it. Who may not look at namespaces may have one all the same.
+    async fn exists(&self, help: &str) -> Outcome {
+        let namespace = &self.namespace;
+        match self.reader.get(&NAMESPACE, None, namespace).await {
+            Ok(None) => Err(format!("there is no namespace {namespace}{help}").into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The CatalogSources of the package's trials in all namespaces; none where one may not look.
+    async fn trials(&self, trial: &Trial) -> Vec<Value> {
+        let selected = ListParams::default().labels(&trial.selector());
+        let found = self.reader.list(&CATALOG_SOURCE, None, selected).await;
+        found.unwrap_or_default()
     }
 
     async fn get(&self, kind: &Kind<'_>, name: &str) -> Result<Option<Value>, Failure> {

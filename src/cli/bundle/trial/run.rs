@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::stages::Stages;
 use super::{Bundle, Definitions, Patience, Site, Where, follow, told_to_stop};
 use crate::cli::cluster::reader::{
-    CATALOG_SOURCE, CONFIG_MAP, CSV, DEPLOYMENT, Kind, NAMESPACE, NO_COPIES, OPERATOR_GROUP, Refusal, SECRET,
-    SERVICE, SUBSCRIPTION,
+    CATALOG_SOURCE, CONFIG_MAP, CSV, DEPLOYMENT, Kind, NO_COPIES, OPERATOR_GROUP, Refusal, SECRET, SERVICE,
+    SUBSCRIPTION,
 };
 use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::catalog::{Catalog, Edges, Rendered, default_channel_of};
 use crate::olm::manifests::text;
-use crate::olm::trial::{Place, Trial, begin, extend};
+use crate::olm::trial::{self, Place, Trial, begin, extend};
 use crate::package::operator_image;
 
 /// The channel of a bundle that names none.
@@ -64,15 +64,13 @@ pub(in crate::cli::bundle) fn main(args: &Args) -> Outcome {
 }
 
 fn wanted(rendered: Rendered, channel: Option<&str>) -> Result<Wanted, Failure> {
-    let own = [
+    let defaults = [
         rendered.default_channel.clone(),
         default_channel_of(&rendered.channels),
+        CHANNEL.to_owned(),
     ];
-    let own = own.into_iter().find(|channel| !channel.is_empty());
-    let channel = channel
-        .map(str::to_owned)
-        .or(own)
-        .unwrap_or_else(|| CHANNEL.to_owned());
+    let default = defaults.into_iter().find(|channel| !channel.is_empty());
+    let channel = trial::channel(channel, &default.unwrap_or_default(), &rendered.channels)?;
     let csv = rendered.name().to_owned();
     let modes = rendered.bundle().install_modes().cloned().collect();
     let mut catalog = Catalog::empty(rendered.package());
@@ -112,14 +110,8 @@ async fn run(args: &Args, bundle: &Rendered, wanted: &Wanted) -> Result<String, 
 
 async fn place(site: &Site, trial: &Trial) -> Result<Place, Failure> {
     let namespace = &site.namespace;
-    let found = site.reader.get(&NAMESPACE, None, namespace).await;
-    // Who may not look at namespaces may have one all the same
-    if let Ok(None) = found {
-        return Err(format!(
-            "there is no namespace {namespace}; `kubectl create namespace {namespace}` makes it"
-        )
-        .into());
-    }
+    site.exists(&format!("; `kubectl create namespace {namespace}` makes it"))
+        .await?;
     // First, since it tells whether there is OLM at all
     let subscriptions = site.list(&SUBSCRIPTION, "").await?;
     let mut taken = Vec::new();

@@ -67,11 +67,7 @@ async fn upgrade(args: &Args, rendered: Rendered) -> Result<String, Failure> {
         &tried.subscription,
     )?;
     tell_risks(&tried.catalog, &name);
-    stages.tell(&format!(
-        "from {} by way of {}",
-        tried.installed,
-        way.steps.join(", ")
-    ));
+    stages.tell(&way.told(&tried.installed));
     serve(&site, &trial, &tried).await?;
     follow::until_installed(&site, &trial, &way.steps, args.patience.timeout, &mut stages).await?;
     Ok(site.namespace)
@@ -83,9 +79,16 @@ async fn tried(site: &Site, trial: &Trial) -> Result<Tried, Failure> {
         package: package.clone(),
         namespace: namespace.clone(),
     };
+    site.exists("").await?;
     // Whether there is OLM at all
     let subscriptions = site.list(&SUBSCRIPTION, &trial.selector()).await?;
-    let subscription = subscriptions.into_iter().next().ok_or_else(not_tried)?;
+    let Some(subscription) = subscriptions.into_iter().next() else {
+        let elsewhere = site.trials(trial).await;
+        return Err(match elsewhere[..] {
+            [] => not_tried().into(),
+            _ => trial.nothing(&elsewhere).into(),
+        });
+    };
     let name = trial.name();
     let of_trial = async |kind| Ok::<_, Failure>(site.get(kind, &name).await?.filter(|it| trial.owns(it)));
     let content = of_trial(&CONFIG_MAP).await?.ok_or_else(not_tried)?;

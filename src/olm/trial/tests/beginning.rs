@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{NAMESPACE, csv, object, ours, subscription, trial};
-use crate::olm::trial::{LABEL, Place, Refused, begin, replaced};
+use crate::olm::trial::{LABEL, Place, Refused, begin, channel, replaced};
 
 const CSV: &str = "widgets.v1.0.0";
 
@@ -207,6 +207,33 @@ fn a_definition_that_others_have_brought_is_not_replaced_unasked() {
     let refused = replaced(&trial(), &[left, theirs]).unwrap_err().to_string();
     assert!(
         refused.contains("b.example.org") && !refused.contains("a.example.org"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("--replace-definitions") && refused.contains("kubectl delete crd"),
+        "{refused}"
+    );
+}
+
+#[rstest]
+#[case::none(None, "stable")]
+#[case::another(Some("v1.2_x"), "v1.2_x")]
+#[case::one_of_the_bundles_own_however_strange(Some("fast!"), "fast!")]
+fn a_channel_is_one_that_the_bundle_names_or_a_plain_word(#[case] asked: Option<&str>, #[case] taken: &str) {
+    let own = ["stable".to_owned(), "fast!".to_owned()];
+    assert_eq!(channel(asked, "stable", &own).as_deref(), Ok(taken));
+}
+
+#[rstest]
+#[case("Bad_Channel!")]
+#[case("")]
+#[case("a,b")]
+#[case("a b")]
+fn a_channel_that_is_no_plain_word_is_refused_with_what_is_accepted(#[case] asked: &str) {
+    let refused = channel(Some(asked), "stable", &["stable".to_owned()]).unwrap_err();
+    let refused = refused.to_string();
+    assert!(
+        refused.contains(&format!("--channel is {asked:?}")) && refused.contains("(stable)"),
         "{refused}"
     );
 }

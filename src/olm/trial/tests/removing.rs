@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{NAMESPACE, catalog, csv, object, ours, subscription, trial};
 use crate::olm::manifests::name;
-use crate::olm::trial::{CONTENT, Definition, Present, Refused, removal, still_there};
+use crate::olm::trial::{CONTENT, Definition, Present, Refused, removal, stays, still_there};
 
 const CSV: &str = "widgets.v1.0.0";
 
@@ -186,6 +186,72 @@ fn a_definition_that_the_trial_has_brought_may_go_and_its_objects_are_asked_for_
         (found.name().as_str(), found.version.as_str()),
         ("widgets.example.org", "v1")
     );
+}
+
+fn written_by(mut definition: Value, managers: &[(&str, &str)]) -> Value {
+    let written = managers
+        .iter()
+        .map(|(manager, subresource)| json!({"manager": manager, "subresource": subresource}));
+    definition["metadata"]["managedFields"] = written.collect();
+    definition
+}
+
+/// It was left by a trial before, since nobody but OLM has written it, and OLM says for whom.
+#[test]
+fn a_definition_that_an_earlier_trial_has_left_may_go_with_a_later_one() {
+    let source = made(object("CatalogSource", "trial-widgets"), 10);
+    let writers = [("catalog", ""), ("olm", ""), ("kube-apiserver", "status")];
+    let left = written_by(definition(9, &[("v1", true)]), &writers);
+    assert!(Definition::of(&trial(), &left, &[source]).is_ok());
+}
+
+/// OLM was let to put the bundle's in its place.
+#[rstest]
+#[case::somebody(&[("kubectl-client-side-apply", ""), ("catalog", "")])]
+#[case::nobody_knows(&[])]
+#[case::its_status_alone(&[("kube-apiserver", "status")])]
+fn a_definition_that_others_have_written_before_the_trial_stays_and_it_says_what_deletes_it(
+    #[case] writers: &[(&str, &str)],
+) {
+    let source = made(object("CatalogSource", "trial-widgets"), 10);
+    let theirs = written_by(definition(9, &[("v1", true)]), writers);
+    let stays = Definition::of(&trial(), &theirs, &[source]).unwrap_err();
+    assert!(
+        stays.contains("others than OLM have written it")
+            && stays.contains("kubectl delete crd widgets.example.org"),
+        "{stays}"
+    );
+}
+
+#[rstest]
+#[case::none(Some((0, false)), "widgets.example.org stays, without objects: --definitions would have removed it")]
+#[case::one(Some((1, false)), "stays, with one object: `kubectl delete crd widgets.example.org` deletes it, and with it all of its objects")]
+#[case::some(Some((3, false)), "stays, with 3 objects:")]
+#[case::many(Some((100, true)), "stays, with 100 objects and more:")]
+#[case::nobody_knows(None, "widgets.example.org stays: `kubectl")]
+fn a_definition_that_is_left_behind_is_told_with_what_it_holds(
+    #[case] objects: Option<(usize, bool)>,
+    #[case] phrase: &str,
+) {
+    let source = made(object("CatalogSource", "trial-widgets"), 10);
+    let definition = Definition::of(&trial(), &definition(10, &[("v1", true)]), &[source]).unwrap();
+    let told = stays(&definition, objects);
+    assert!(told.contains(phrase), "{told}");
+}
+
+#[test]
+fn where_else_there_is_a_trial_is_told() {
+    let elsewhere = ["yard", "shop", "shop"].map(|namespace| {
+        let mut source = object("CatalogSource", "trial-widgets");
+        source["metadata"]["namespace"] = json!(namespace);
+        source
+    });
+    let told = trial().nothing(&elsewhere).to_string();
+    assert!(
+        told.contains("in workshop; there is one in shop, yard: name it with -n"),
+        "{told}"
+    );
+    assert!(matches!(trial().nothing(&[]), Refused::Nothing { .. }));
 }
 
 #[rstest]

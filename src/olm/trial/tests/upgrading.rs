@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{catalog, csv, rendered, subscription, trial};
 use crate::olm::catalog::Edges;
-use crate::olm::trial::{Refused, extend, unclaimed, way};
+use crate::olm::trial::{Refused, Way, extend, unclaimed, way};
 
 #[rstest]
 #[case::the_next(&["1.0.0", "1.1.0"], "1.0.0", &["1.1.0"])]
@@ -15,6 +15,14 @@ fn the_way_is_the_one_of_the_graph(#[case] versions: &[&str], #[case] from: &str
     let to = named(steps.last().unwrap());
     let way = way(&catalog(versions), "stable", &named(&from), &to).unwrap();
     assert_eq!(way.steps, steps.iter().map(named).collect::<Vec<_>>());
+}
+
+#[rstest]
+#[case::at_once(&["b"], "from a to b")]
+#[case::by_others(&["b", "c", "d"], "from a to d by way of b, c")]
+fn the_way_is_told_without_naming_where_it_ends_twice(#[case] steps: &[&str], #[case] told: &str) {
+    let steps = steps.iter().map(|&step| step.to_owned()).collect();
+    assert_eq!(Way { steps }.told("a"), told);
 }
 
 #[test]
