@@ -344,7 +344,8 @@ fn what_a_skip_range_let_in_is_let_in_by_what_comes_after() {
 
 #[rstest]
 #[case("widgets.v9.0.0", &[], "package widgets has no bundle widgets.v9.0.0; there are widgets.v1.0.0, widgets.v1.1.0, widgets.v1.2.0")]
-#[case("widgets.v1.2.0", &["stable"], "package widgets has no channel stable; there are candidate")]
+#[case("widgets.v1.2.0", &["fast"], "package widgets has no channel fast; there are candidate")]
+#[case("widgets.v1.2.0", &["stable"], "widgets.v1.2.0 is not in channel stable; it is in candidate")]
 fn what_is_not_there_cannot_be_taken_back(#[case] name: &str, #[case] channels: &[&str], #[case] why: &str) {
     let channels: Vec<String> = channels.iter().map(|&channel| channel.to_owned()).collect();
     let refused = three_releases().remove(name, &channels).unwrap_err().to_string();
