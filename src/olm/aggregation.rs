@@ -102,16 +102,15 @@ fn is_expressed(expression: &Value, labels: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use rstest::rstest;
     use serde_json::json;
 
     use super::*;
-    use crate::olm::Tree;
 
     fn manifests(text: &str) -> Manifests {
-        let mut tree = Tree::default();
-        tree.insert("rbac.yaml", text).unwrap();
-        Manifests::of_tree(&tree).unwrap()
+        Manifests::of_text(Path::new("rbac.yaml"), text).unwrap()
     }
 
     const ROLES: &str = r#"

@@ -127,13 +127,12 @@ fn find_role<'a>(manifests: &'a Manifests, binding: &'a Value) -> Result<Option<
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::olm::Tree;
 
     fn manifests(text: &str) -> Manifests {
-        let mut tree = Tree::default();
-        tree.insert("rbac.yaml", text).unwrap();
-        Manifests::of_tree(&tree).unwrap()
+        Manifests::of_text(Path::new("rbac.yaml"), text).unwrap()
     }
 
     /// Of Deployments that run as them, all in one namespace; in none, if it is empty.

@@ -101,10 +101,7 @@ impl Types {
         if value.is_null() || schema.get(ANYTHING).is_some() {
             return;
         }
-        if let Some(name) = schema["$ref"]
-            .as_str()
-            .and_then(|path| path.strip_prefix("#/$defs/"))
-        {
+        if let Some(name) = named(schema) {
             let part = self.parts.get(name).filter(|_| name != self.quantity);
             if let Some(part) = part {
                 self.judge(part, value, at, wrong);
@@ -162,10 +159,7 @@ impl Types {
 
     /// What would be accepted instead, if the value by itself is not.
     fn refusal(&self, schema: &Value, value: &Value) -> Option<&'static str> {
-        if let Some(name) = schema["$ref"]
-            .as_str()
-            .and_then(|path| path.strip_prefix("#/$defs/"))
-        {
+        if let Some(name) = named(schema) {
             return self.parts.get(name).and_then(|part| self.refusal(part, value));
         }
         if schema["x-kubernetes-int-or-string"] == true {
@@ -194,6 +188,11 @@ impl Types {
         };
         (!fits).then_some(accepted)
     }
+}
+
+/// The name of the type that a schema leaves it to.
+fn named(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/$defs/")
 }
 
 /// However it is written.
