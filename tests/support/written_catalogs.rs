@@ -50,6 +50,10 @@ pub fn sound_files() -> Vec<(&'static str, String)> {
         ),
         ("json-after-yaml", "schema: mine\n---\n{\"schema\": \"mine\"}\n"),
         ("tabs-before-values", "schema:\tmine\na:\n- b:\tc\n  d:\t-1\n"),
+        (
+            "tabs-that-are-space",
+            "schema: mine\na: {\n\t\"b\": 2\n}\nc: 'd\n\te'\nf: g\n  \th\n",
+        ),
         ("yaml-in-braces", "{schema: mine}\n---\n{\"schema\": \"mine\"}\n"),
         ("deep-json", &deep),
         ("a-deep-property", &with_value("custom", &nested(200))),
@@ -116,6 +120,10 @@ pub fn sound() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
+/// Of a document whose end is told upstream reads no further.
+const UNREAD: &str =
+    "upstream drops what follows without a word, so that whoever wrote it finds nothing of it in the catalog";
+
 /// One for each way to break a rule.
 #[allow(clippy::too_many_lines, reason = "a table")]
 pub fn all() -> Vec<Broken> {
@@ -152,6 +160,17 @@ pub fn all() -> Vec<Broken> {
         syntax("a-type-on-the-marks-line", "--- !!map\nschema: mine\n"),
         syntax("a-word-on-the-marks-line", "schema: mine\n---foo: 1\n"),
         syntax("a-tab-at-first", "\tschema:\tmine\n"),
+        syntax("a-tab-in-a-blank-line", "schema: mine\n\t\n"),
+        syntax("a-tab-behind-a-dash", "schema: mine\na:\n-\tb: c\n"),
+        syntax("a-tab-in-a-block", "schema: mine\na: |\n  b\n\t\nc: 1\n"),
+        syntax("a-comment-as-part-of-a-mark", "---# C\nschema: mine\n"),
+        syntax("behind-an-end", "schema: mine\n...\n[\n").differs(UNREAD),
+        syntax("a-document-behind-an-end", "schema: mine\n...\nschema: mine\n").differs(UNREAD),
+        syntax(
+            "two-objects-behind-a-mark",
+            "---\n{\"schema\": \"mine\"}\n{\"schema\": \"mine\"}\n",
+        )
+        .differs(UNREAD),
         syntax("a-longer-mark", "schema: mine\n----\nschema: mine\n"),
         syntax(
             "a-mark-after-much-json",

@@ -142,7 +142,8 @@ const MARK: &str = "---";
 type Piece = Result<(usize, usize), (usize, String)>;
 
 /// Where documents begin and end. Upstream keeps the first mark if nothing stands before it, so that one mark at the beginning parts nothing, and two
-/// have an empty document between them; and it knows no mark with something behind it, of which it reads nothing any more.
+/// have an empty document between them; what is kept is a mark for YAML only with space behind it. And it knows no mark with something behind it, of which
+/// it reads nothing any more.
 fn between_marks(text: &str, from: usize) -> Vec<Piece> {
     let mut documents = Vec::new();
     let (mut start, mut position, mut is_empty) = (from, from, true);
@@ -152,6 +153,7 @@ fn between_marks(text: &str, from: usize) -> Vec<Piece> {
             (position, is_empty) = (next, false);
             continue;
         };
+        let is_kept_as_text = is_empty && behind.starts_with('#');
         let behind = behind.trim();
         if !behind.is_empty() && !behind.starts_with('#') {
             let told = format!("after --- in its line is {behind:?}; nothing but a comment is accepted");
@@ -161,7 +163,11 @@ fn between_marks(text: &str, from: usize) -> Vec<Piece> {
         if !is_empty {
             documents.push(Ok((start, position)));
         }
-        start = position + MARK.len();
+        start = if is_kept_as_text {
+            position
+        } else {
+            position + MARK.len()
+        };
         (position, is_empty) = (next, !is_empty);
     }
     if !is_empty {

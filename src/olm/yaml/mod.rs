@@ -4,6 +4,7 @@
 //! a library used underneath), lists keep their order, text of several lines is a literal block.
 
 mod lines;
+mod misplaced;
 mod read;
 mod tabs;
 

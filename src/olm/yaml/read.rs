@@ -10,6 +10,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
 use super::lines::Lines;
+use super::misplaced::misplaced;
 use super::tabs::mended;
 use crate::olm::pointer::escaped;
 
@@ -29,7 +30,12 @@ pub(super) type Wrong = (usize, String);
 
 /// Every document, each with its line; those that are empty are null.
 pub(super) fn all(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
-    Reader::new(&mended(text), None).documents()
+    let text = mended(text);
+    let read = Reader::new(&text, None).documents()?;
+    match misplaced(&text) {
+        None => Ok(read),
+        Some(line) => Err((line, TAB.to_owned())),
+    }
 }
 
 /// Where the fields of the first document are, as far as it can be read.
@@ -39,6 +45,9 @@ pub(super) fn lines(text: &str) -> Lines {
     let _ = Reader::new(&mended(text), Some(&mut lines)).documents();
     lines
 }
+
+/// What is wrong with a tab for upstream alone.
+const TAB: &str = "a tab is in front of the first word of the line; spaces are accepted";
 
 /// What ends a line in YAML 1.1, and in later versions does not.
 const BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];

@@ -1,19 +1,23 @@
-//! Tabs between a key's colon and its value, which upstream takes for the space that YAML asks for there, and the parser does not.
+//! Tabs that are space for upstream and not for the parser: between a key's colon and its value, within braces, and where a quoted text goes on.
 
 use std::borrow::Cow;
 
-use saphyr_parser::{Parser, ScanError};
+use saphyr_parser::{Event, Parser, ScanError, Span};
 
-/// What the parser says of them.
-const REFUSED: &str = "':' must be followed by a valid YAML whitespace";
+/// What the parser says of a tab behind a colon.
+const BEHIND_A_COLON: &str = "':' must be followed by a valid YAML whitespace";
+/// Of one in front of anything else in its line, in braces too.
+const IN_FRONT: &str = "tabs disallowed within this context (block indentation)";
+/// Of one where a quoted text goes on.
+const IN_QUOTES: &str = "tab cannot be used as indentation";
 
 /// So many bytes are read again at most: for each place that is mended all that stands before it.
 const MOST: usize = 64 << 20;
 
-/// The text with spaces for such tabs. Only the parser knows where a colon ends a key and is no part of a text, so it is asked again after each.
+/// The text with spaces for such tabs. Only the parser knows what is a key and what a text, so it is asked again after each.
 pub(super) fn mended(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
-    if !text.contains(":\t") {
+    if !text.contains('\t') {
         return text;
     }
     let mut left = MOST / text.len().max(1);
@@ -24,14 +28,49 @@ pub(super) fn mended(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Where the tabs are at which the parser stops. A line that begins with a tab is none for upstream, whatever stands in it.
+/// Where the tabs are at which the parser stops and upstream does not.
 fn refused(text: &str) -> Option<(usize, usize)> {
-    let error = Parser::new_from_str(text).find_map(Result::err)?;
-    let end = place(text, &error).filter(|_| error.info() == REFUSED)?;
+    let mut braces = 0_usize;
+    let error = Parser::new_from_str(text).find_map(|read| match read {
+        Ok((event, span)) => {
+            braces = braces.saturating_add_signed(deeper(&event, span));
+            None
+        }
+        Err(error) => Some(error),
+    })?;
+    let place = place(text, &error)?;
+    match error.info() {
+        BEHIND_A_COLON => behind_a_colon(text, place),
+        IN_FRONT if braces > 0 => in_front(text, place),
+        IN_QUOTES => in_front(text, place),
+        _ => None,
+    }
+}
+
+/// By how many braces or brackets what follows is deeper. A block has none, and begins with nothing.
+pub(super) fn deeper(event: &Event<'_>, span: Span) -> isize {
+    let is_block = span.is_empty();
+    match event {
+        Event::MappingStart(..) | Event::SequenceStart(..) if !is_block => 1,
+        Event::MappingEnd | Event::SequenceEnd if !is_block => -1,
+        _ => 0,
+    }
+}
+
+/// A line that begins with a tab is none for upstream, whatever stands in it.
+fn behind_a_colon(text: &str, end: usize) -> Option<(usize, usize)> {
     let before = text[..end].trim_end_matches('\t');
     let begins_with_tab = before.lines().last().is_some_and(|line| line.starts_with('\t'));
     let is_meant = before.len() < end && before.ends_with(':') && !begins_with_tab;
     is_meant.then_some((before.len(), end))
+}
+
+/// What is in front of the first word in the line of this place.
+fn in_front(text: &str, place: usize) -> Option<(usize, usize)> {
+    let begin = text[..place].rfind('\n').map_or(0, |end| end + 1);
+    let line = &text[begin..];
+    let end = begin + line.len() - line.trim_start_matches([' ', '\t']).len();
+    text[begin..end].contains('\t').then_some((begin, end))
 }
 
 /// In bytes; the parser counts characters.
@@ -56,7 +95,10 @@ mod tests {
     #[case("{a:\tb, c:\t1, d:\t[]}", "{a: b, c: 1, d:\t[]}")]
     #[case("a: [\nb:\tc", "a: [\nb:\tc")]
     #[case("\ta:\tb\n", "\ta:\tb\n")]
-    fn tabs_become_spaces_where_they_part_a_value_from_its_key_and_nowhere_else(
+    #[case("a: {\n\tb: 1,\n \tc: [\n\t2]}\n", "a: {\n b: 1,\n \tc: [\n\t2]}\n")]
+    #[case("a: 'b\n\tc'\nd: \"e\n \tf\"\n", "a: 'b\n c'\nd: \"e\n \tf\"\n")]
+    #[case("a:\n\t- b\n", "a:\n\t- b\n")]
+    fn tabs_become_spaces_where_they_are_space_for_upstream_and_nowhere_else(
         #[case] text: &str,
         #[case] expected: &str,
     ) {
