@@ -10,6 +10,8 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use broken_bundles::plain;
 use roadstead::olm::yaml;
 use rstest::rstest;
@@ -147,6 +149,55 @@ fn a_version_that_was_taken_back_is_skipped_by_its_name() {
         .find(|document| document["name"] == "stable")
         .unwrap();
     assert!(stable["entries"].as_array().unwrap().contains(&entry), "{stable}");
+}
+
+/// OLM installs such a bundle without pulling it.
+#[test]
+fn a_catalog_may_carry_the_manifests_of_a_bundle() {
+    let author = Author::new();
+    author.adds("1.0.0", &["stable"]).success();
+    let next = author.bundle("1.1.0");
+    author
+        .does(&["add", &next, "--inline", "--channel", "stable"])
+        .success();
+    let documents = author.documents();
+    let carried = documents
+        .iter()
+        .find(|it| it["name"] == "widgets.v1.1.0")
+        .unwrap();
+    assert_eq!(carried.get("image"), None);
+    let objects: Vec<Value> = carried["properties"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|property| property["type"] == "olm.bundle.object")
+        .map(|object| {
+            STANDARD
+                .decode(object["value"]["data"].as_str().unwrap())
+                .unwrap()
+        })
+        .map(|object| serde_json::from_slice(&object).unwrap())
+        .collect();
+    let kinds: Vec<&str> = objects
+        .iter()
+        .map(|object| object["kind"].as_str().unwrap())
+        .collect();
+    assert!(kinds.contains(&"ClusterServiceVersion"), "{kinds:?}");
+    assert!(kinds.contains(&"CustomResourceDefinition"), "{kinds:?}");
+    author.does(&["validate", "catalog"]).success();
+
+    let manifests = author.0.path().join(&next).join("manifests");
+    let large = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "x".repeat(1 << 20)}});
+    std::fs::write(manifests.join("large.yaml"), large.to_string()).unwrap();
+    let refused = author
+        .does(&["add", &next, "--inline", "--channel", "stable"])
+        .failure();
+    let told = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(
+        told.contains("a catalog carries at most 1048576 of one"),
+        "{told}"
+    );
+    assert_eq!(author.documents(), documents);
 }
 
 #[test]

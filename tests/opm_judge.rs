@@ -13,9 +13,12 @@ mod registry;
 #[path = "support/widgets.rs"]
 mod widgets;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use registry::{Registry, without_proxy};
 use roadstead::olm::catalog::deprecations::Deprecation;
 use roadstead::olm::catalog::{Catalog, Rendered};
@@ -167,6 +170,44 @@ fn opm_reads_the_bundle_as_we_do(#[case] package: &str, #[case] bundle: &str) {
     assert_accepted(&output);
     let theirs: Vec<Value> = yaml::parse("opm render", &String::from_utf8(output.stdout).unwrap()).unwrap();
     assert_eq!(theirs, [serde_json::to_value(ours).unwrap()]);
+}
+
+/// What a catalog carries of a bundle are the manifests that upstream reads of it, and upstream accepts it without an image.
+#[test]
+fn opm_reads_the_manifests_that_a_catalog_carries_as_we_do() {
+    let carried = Rendered::carried(&root().join("bundle")).unwrap();
+    let image = "--alpha-image-ref-template=registry.roadstead.dev/a:v1";
+    let output = opm(&["render", "bundle", "--output=yaml", image]);
+    assert_accepted(&output);
+    let theirs: Vec<Value> = yaml::parse("opm render", &String::from_utf8(output.stdout).unwrap()).unwrap();
+    let ours = serde_json::to_value(carried.bundle()).unwrap();
+    assert_eq!(manifests(&ours), manifests(&theirs[0]));
+
+    let scratch = tempfile::tempdir().unwrap();
+    let mut catalog = Catalog::empty(package::PACKAGE);
+    catalog.add(carried, &["stable".to_owned()], "stable").unwrap();
+    let tree = catalog.tree(Path::new("catalog")).unwrap();
+    tree.write(scratch.path()).unwrap();
+    let folder = scratch.path().join("catalog");
+    assert_accepted(&opm(&["validate", &folder.display().to_string()]));
+}
+
+/// By kind and name.
+fn manifests(bundle: &Value) -> BTreeMap<(String, String), Value> {
+    let properties = bundle["properties"].as_array().unwrap().iter();
+    let objects = properties.filter(|property| property["type"] == "olm.bundle.object");
+    let manifests = objects.map(|object| {
+        STANDARD
+            .decode(object["value"]["data"].as_str().unwrap())
+            .unwrap()
+    });
+    let manifests = manifests.map(|manifest| serde_json::from_slice::<Value>(&manifest).unwrap());
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let manifests: BTreeMap<_, _> = manifests
+        .map(|it| ((text(&it["kind"]), text(&it["metadata"]["name"])), it))
+        .collect();
+    assert!(manifests.len() > 2, "{manifests:?}");
+    manifests
 }
 
 /// As OLM sees them: images that are pulled from a registry, built with the Dockerfiles that are checked in.

@@ -117,6 +117,11 @@ pub enum Error {
     DefaultChannel { default: String, channels: Vec<String> },
     #[error("{folder}: {message}; is this a bundle made by `roadstead bundle generate`?")]
     NoBundle { folder: String, message: String },
+    #[error(
+        "bundle {bundle}: its manifests take {length} bytes in an InstallPlan; a catalog carries at most {} of one, so name its image instead",
+        super::fbc::PLAN_LIMIT
+    )]
+    TooMuchToCarry { bundle: String, length: usize },
     #[error("catalog: the bundle is of package {found}, the catalog of {expected}")]
     OtherPackage { expected: String, found: String },
     #[error("catalog: bundle {bundle} has no property olm.package with a semantic version")]

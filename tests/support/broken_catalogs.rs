@@ -3,6 +3,8 @@
 #[path = "written_catalogs.rs"]
 pub mod written_catalogs;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::catalogs::{bundle, channel, package, property};
@@ -626,6 +628,14 @@ pub fn all() -> Vec<Broken> {
             has("custom.big", json!("x".repeat(5 << 20))),
         )
         .differs(ACCEPTED),
+        of("plan-size", "plan-size", |documents| {
+            documents[2]["image"] = json!("");
+            let manifest =
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "x".repeat(1 << 20)}});
+            let data = STANDARD.encode(manifest.to_string());
+            has("olm.bundle.object", json!({"data": data}))(documents);
+        })
+        .differs(WARNED),
         of(
             "package-message-size",
             "package-message-size",

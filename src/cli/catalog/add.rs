@@ -23,6 +23,10 @@ pub(super) struct Generate {
     /// image, PACKAGE-bundle:vVERSION.
     #[arg(long)]
     bundle_image: Option<String>,
+    /// Put the bundle's manifests into the catalog, and no image: OLM installs it some 10 s sooner, without a Job that unpacks an image. At most 1 MiB;
+    /// OLM v1 takes bundles by their images alone.
+    #[arg(long, conflicts_with = "bundle_image")]
+    inline: bool,
     #[command(flatten)]
     folder: Folder,
     /// The channels to add it to. Default: those that the bundle names.
@@ -128,6 +132,7 @@ impl Generate {
         let reader = Reader {
             reading: &self.reading,
             bundle_image: self.bundle_image.as_deref(),
+            inline: self.inline,
         };
         // A folder needs no other, and its errors say what is missing in it
         let folder = Path::new(bundle);

@@ -32,6 +32,7 @@ pub(super) fn migrate(args: &Migrate) -> Outcome {
     let reader = Reader {
         reading: &args.reading,
         bundle_image: None,
+        inline: false,
     };
     let scratch = Scratch::in_temporary()?;
     let Source::Catalog(documents) = reader.read(&args.source, &scratch.path().join("catalog"))? else {

@@ -46,6 +46,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     let reader = Reader {
         reading: &args.reading,
         bundle_image: args.bundle_image.as_deref(),
+        inline: false,
     };
     let parts = in_parallel(&args.sources, |index, source| {
         documents(&reader, source, &scratch.path().join(index.to_string()))

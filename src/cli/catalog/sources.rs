@@ -26,6 +26,8 @@ pub(super) struct Reader<'a> {
     pub(super) reading: &'a Reading,
     /// The image of a bundle's folder or layout, in which {package}, {name} and {version} stand for what they are. Default: beside the operator's image.
     pub(super) bundle_image: Option<&'a str>,
+    /// Whether the catalog carries the manifests of bundles, and not the names of their images.
+    pub(super) inline: bool,
 }
 
 impl Reader<'_> {
@@ -52,6 +54,9 @@ impl Reader<'_> {
 
     /// The bundle in a folder, of whose image nothing is known but a rule.
     pub(super) fn bundle(&self, folder: &Path) -> Result<Rendered, Failure> {
+        if self.inline {
+            return Ok(Rendered::carried(folder)?);
+        }
         let rendered = Rendered::read(folder, |bundle, operator| {
             let released = bundle.released()?;
             Ok(match self.bundle_image {
@@ -69,8 +74,9 @@ impl Reader<'_> {
     pub(super) fn image(&self, name: &Name, place: &Path) -> Result<Source, Failure> {
         let (parts, files) = (place.join("parts"), place.join("files"));
         let content = self.reading.pull(name, &parts, &Bounds::CATALOG)?;
-        let source = self.held(&content, &files, || {
-            Ok(sources::bundle(&files, &name.to_string())?)
+        let source = self.held(&content, &files, || match self.inline {
+            true => self.bundle(&files),
+            false => Ok(sources::bundle(&files, &name.to_string())?),
         });
         // Of many images, one after the other takes room
         std::fs::remove_dir_all(place)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::properties::csv_metadata;
+use super::properties::{METADATA, csv_metadata};
 use super::{Catalog, property};
 use crate::olm::fbc::blob::{BUNDLE, CHANNEL, PACKAGE};
 use crate::olm::fbc::fold;
@@ -13,7 +13,6 @@ use crate::olm::manifests::{list, text};
 use crate::olm::{Error, Tree, fbc, yaml};
 
 const OBJECT: &str = "olm.bundle.object";
-const METADATA: &str = "olm.csv.metadata";
 
 /// The files of a catalog of these documents, none of which is lost. What is of no package is in a file of its own.
 ///

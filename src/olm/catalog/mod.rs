@@ -13,6 +13,7 @@ use super::manifests::text;
 use super::names::check_package;
 use super::{Error, Tree, bundle, yaml};
 
+mod carried;
 mod chain;
 pub mod deprecations;
 mod documents;

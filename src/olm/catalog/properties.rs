@@ -11,6 +11,9 @@ use crate::olm::manifests::{Manifests, list, text};
 /// The annotation of a ClusterServiceVersion that holds properties as JSON.
 const ANNOTATION: &str = "/metadata/annotations/olm.properties";
 
+/// What a catalog tells of a ClusterServiceVersion.
+pub(super) const METADATA: &str = "olm.csv.metadata";
+
 /// A kind: group, kind, version.
 type Gvk<'a> = (&'a str, &'a str, &'a str);
 
@@ -61,7 +64,7 @@ pub(super) fn properties(
         .collect();
     keyed.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
     let mut properties: Vec<Property> = keyed.into_iter().map(|(_, _, property)| property).collect();
-    properties.push(property("olm.csv.metadata", csv_metadata(csv)));
+    properties.push(property(METADATA, csv_metadata(csv)));
     properties
 }
 

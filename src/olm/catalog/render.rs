@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::Bundle;
-use super::properties::{Metadata, properties};
+use super::properties::{METADATA, Metadata, properties};
+use super::{Bundle, carried};
 use crate::olm::bounded::{self, LARGEST};
 use crate::olm::csv;
 use crate::olm::manifests::{Manifests, is_manifest_file, list, name, text};
@@ -37,6 +37,28 @@ impl Rendered {
         folder: &Path,
         image: impl FnOnce(&Bundle, &str) -> Result<String, Error>,
     ) -> Result<Self, Error> {
+        let (manifests, metadata, files) = Self::files(folder)?;
+        Self::of(&manifests, &metadata, &files, image)
+    }
+
+    /// The same of one that the catalog is to carry itself (`olm.bundle.object`) and that has no image there: OLM installs it at once, without a Job that
+    /// unpacks it, while consoles and OLM v1 know less of it.
+    ///
+    /// # Errors
+    /// As [`Rendered::read`]; [`Error::TooMuchToCarry`].
+    pub fn carried(folder: &Path) -> Result<Self, Error> {
+        let (manifests, metadata, files) = Self::files(folder)?;
+        let mut rendered = Self::of(&manifests, &metadata, &files, |_, _| Ok(String::new()))?;
+        let bundle = &mut rendered.bundle;
+        bundle.properties.retain(|property| property.kind != METADATA);
+        bundle
+            .properties
+            .extend(carried::objects(&bundle.name, &manifests)?);
+        Ok(rendered)
+    }
+
+    /// What is in a bundle's folder: its manifests, where its metadata is, and the files there.
+    fn files(folder: &Path) -> Result<(Manifests, PathBuf, Vec<(PathBuf, String)>), Error> {
         let no_bundle = |message: &dyn std::fmt::Display| Error::NoBundle {
             folder: folder.display().to_string(),
             message: message.to_string(),
@@ -56,7 +78,7 @@ impl Rendered {
             }
         }
         files.sort();
-        Self::of(&manifests, &metadata, &files, image)
+        Ok((manifests, metadata, files))
     }
 
     /// The same for a bundle that was made but not written yet; `folder` is its place in the tree.

@@ -78,6 +78,16 @@ pub fn decode(data: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| format!("it is no text: {error}"))
 }
 
+/// The most that manifests which a catalog carries may take in an InstallPlan, in bytes: etcd takes 1.5 MiB of one, with rights, properties and whatever else is
+/// resolved together.
+pub(super) const PLAN_LIMIT: usize = 1 << 20;
+
+/// What a manifest takes there, in bytes: a text in JSON, quotes escaped.
+pub(super) fn in_a_plan(manifest: &str) -> usize {
+    let is_longer = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
+    manifest.len() + manifest.as_bytes().iter().filter(|byte| is_longer(byte)).count()
+}
+
 /// As Go reads base64: lines may end in between, and bits that are left over may be set.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,

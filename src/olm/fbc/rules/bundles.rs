@@ -12,7 +12,7 @@ use super::super::contents::{Contents, Released};
 use super::super::image::Reference;
 use super::super::metadata::Metadata;
 use super::super::read::Scene;
-use super::super::{constraint, decode, documents};
+use super::super::{PLAN_LIMIT, constraint, decode, documents, in_a_plan};
 use super::Packages;
 use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
 use crate::olm::json;
@@ -35,6 +35,7 @@ pub(in super::super) fn check(
         findings,
     };
     judge.images();
+    judge.plan();
     judge.properties();
     judge.version()
 }
@@ -83,6 +84,24 @@ impl<'b> Judge<'_, 'b> {
                 let pointer = format!("/relatedImages/{index}/image");
                 self.found(&codes::IMAGE_REFERENCE, &pointer, message);
             }
+        }
+    }
+
+    /// What OLM installs without unpacking an image it writes into its plan.
+    fn plan(&mut self) {
+        if !self.bundle.image.is_empty() {
+            return;
+        }
+        let objects = self.bundle.values("olm.bundle.object");
+        let texts = objects.filter_map(|(_, value)| {
+            let object: Object<'_> = documents::part(value.get()).ok()?;
+            decode(&object.data).ok()
+        });
+        let length: usize = texts.map(|text| in_a_plan(&text)).sum();
+        if length > PLAN_LIMIT {
+            let message =
+                format!("its manifests take {length} bytes in an InstallPlan; {PLAN_LIMIT} are accepted");
+            self.found(&codes::PLAN_SIZE, "", message);
         }
     }
 

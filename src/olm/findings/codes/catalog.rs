@@ -178,6 +178,10 @@ rules! {
         "What the server tells a console of a bundle, a package or a document of a schema of your own stays below 4 MiB, the limit of gRPC's clients.",
         "OLM's packageserver leaves out a package whose head is too large, so consoles do not show it. opm does not look.",
         "Shorten the icon, which is sent twice, the description, the examples, or what is said of deprecations.";
+    PLAN_SIZE = Warning "plan-size":
+        "The manifests of a bundle without an image take at most 1 MiB.",
+        "OLM writes them into its InstallPlan, of which etcd takes 1.5 MiB with all that is installed together. opm does not look.",
+        "Push the bundle as an image, and set `image`; or shorten descriptions in its definitions.";
     MESSAGE_DEPTH = Warning "message-depth":
         "A document of a schema of your own is nested at most 128 deep.",
         "The server makes a message of it level by level, and answers that it has none of one that goes deeper. opm does not look.",
