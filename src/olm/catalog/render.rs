@@ -24,6 +24,43 @@ pub struct Rendered {
     pub default_channel: String,
 }
 
+/// What is in a bundle's folder.
+struct Files {
+    manifests: Manifests,
+    /// Where its metadata is.
+    metadata: PathBuf,
+    /// The files there: what each is shows in what it says, as upstream has it.
+    texts: Vec<(PathBuf, String)>,
+}
+
+impl Files {
+    fn read(folder: &Path) -> Result<Self, Error> {
+        let manifests = Manifests::read(&folder.join("manifests")).map_err(|error| Error::NoBundle {
+            folder: folder.display().to_string(),
+            message: error.to_string(),
+        })?;
+        let metadata = folder.join("metadata");
+        let listed = std::fs::read_dir(&metadata).map_err(|source| Error::file("list", &metadata, source))?;
+        let mut texts = Vec::new();
+        for entry in listed {
+            let path = entry
+                .map_err(|source| Error::file("list", &metadata, source))?
+                .path();
+            if is_manifest_file(&path) {
+                let text =
+                    bounded::text(&path, LARGEST).map_err(|source| Error::file("read", &path, source))?;
+                texts.push((path, text));
+            }
+        }
+        texts.sort();
+        Ok(Self {
+            manifests,
+            metadata,
+            texts,
+        })
+    }
+}
+
 const ANNOTATION: &str = "operators.operatorframework.io.bundle";
 
 impl Rendered {
@@ -37,48 +74,23 @@ impl Rendered {
         folder: &Path,
         image: impl FnOnce(&Bundle, &str) -> Result<String, Error>,
     ) -> Result<Self, Error> {
-        let (manifests, metadata, files) = Self::files(folder)?;
-        Self::of(&manifests, &metadata, &files, image)
+        Self::of(&Files::read(folder)?, image)
     }
 
     /// The same of one that the catalog is to carry itself (`olm.bundle.object`) and that has no image there: OLM installs it at once, without a Job that
-    /// unpacks it, while consoles and OLM v1 know less of it.
+    /// unpacks it. OLM v1 takes none without an image.
     ///
     /// # Errors
     /// As [`Rendered::read`]; [`Error::TooMuchToCarry`].
     pub fn carried(folder: &Path) -> Result<Self, Error> {
-        let (manifests, metadata, files) = Self::files(folder)?;
-        let mut rendered = Self::of(&manifests, &metadata, &files, |_, _| Ok(String::new()))?;
+        let files = Files::read(folder)?;
+        let mut rendered = Self::of(&files, |_, _| Ok(String::new()))?;
         let bundle = &mut rendered.bundle;
         bundle.properties.retain(|property| property.kind != METADATA);
         bundle
             .properties
-            .extend(carried::objects(&bundle.name, &manifests)?);
+            .extend(carried::objects(&bundle.name, &files.manifests)?);
         Ok(rendered)
-    }
-
-    /// What is in a bundle's folder: its manifests, where its metadata is, and the files there.
-    fn files(folder: &Path) -> Result<(Manifests, PathBuf, Vec<(PathBuf, String)>), Error> {
-        let no_bundle = |message: &dyn std::fmt::Display| Error::NoBundle {
-            folder: folder.display().to_string(),
-            message: message.to_string(),
-        };
-        let manifests = Manifests::read(&folder.join("manifests")).map_err(|error| no_bundle(&error))?;
-        let metadata = folder.join("metadata");
-        let listed = std::fs::read_dir(&metadata).map_err(|source| Error::file("list", &metadata, source))?;
-        let mut files = Vec::new();
-        for entry in listed {
-            let path = entry
-                .map_err(|source| Error::file("list", &metadata, source))?
-                .path();
-            if is_manifest_file(&path) {
-                let text =
-                    bounded::text(&path, LARGEST).map_err(|source| Error::file("read", &path, source))?;
-                files.push((path, text));
-            }
-        }
-        files.sort();
-        Ok((manifests, metadata, files))
     }
 
     /// The same for a bundle that was made but not written yet; `folder` is its place in the tree.
@@ -99,21 +111,21 @@ impl Rendered {
         }
         let metadata = folder.join("metadata");
         let files = tree.files().filter(|(path, _)| path.starts_with(&metadata));
-        let files: Vec<_> = files
+        let texts = files
             .map(|(path, text)| (path.to_owned(), text.to_owned()))
             .collect();
-        Self::of(&Manifests::of_tree(&within)?, &metadata, &files, image)
+        let files = Files {
+            manifests: Manifests::of_tree(&within)?,
+            metadata,
+            texts,
+        };
+        Self::of(&files, image)
     }
 
-    /// `files` are those of metadata/: what each is shows in what it says, as upstream has it.
-    fn of(
-        manifests: &Manifests,
-        metadata: &Path,
-        files: &[(PathBuf, String)],
-        image: impl FnOnce(&Bundle, &str) -> Result<String, Error>,
-    ) -> Result<Self, Error> {
+    fn of(files: &Files, image: impl FnOnce(&Bundle, &str) -> Result<String, Error>) -> Result<Self, Error> {
+        let manifests = &files.manifests;
         let (mut annotations, mut others) = (Value::Null, Metadata::default());
-        for (path, text) in files {
+        for (path, text) in &files.texts {
             let documents = yaml::parse::<Value>(&path.display().to_string(), text)?;
             let Some(document) = documents.into_iter().next() else {
                 continue;
@@ -141,7 +153,7 @@ impl Rendered {
         if package.is_empty() {
             let message = format!("annotation {ANNOTATION}.package.v1 is missing");
             return Err(Error::NoBundle {
-                folder: metadata.display().to_string(),
+                folder: files.metadata.display().to_string(),
                 message,
             });
         }
