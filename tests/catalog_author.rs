@@ -296,3 +296,43 @@ fn a_catalog_that_is_laid_out_otherwise_is_migrated_and_then_added_to() {
             "roadstead: 1.1.0 is a bundle or a template; `roadstead catalog render` makes documents of it\n",
         );
 }
+
+#[test]
+fn a_channel_that_is_not_one_word_is_refused() {
+    let author = Author::new();
+    author.adds("1.0.0", &["very fast"]).failure().stderr(
+        "roadstead: a channel is \"very fast\"; accepted are names without white space, commas and control characters, such as stable\n",
+    );
+}
+
+#[test]
+fn a_channel_that_goes_with_its_last_version_is_told() {
+    let author = Author::new();
+    author.adds("1.0.0", &["stable"]).success();
+    author.adds("1.1.0", &["stable,fast"]).success();
+    let removed = author.does(&["remove", "1.1.0"]).success();
+    let told = String::from_utf8_lossy(&removed.get_output().stderr).into_owned();
+    assert!(
+        told.contains("note: channel fast had nothing but widgets.v1.1.0 and is gone"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_dockerfile_that_somebody_has_written_stays() {
+    let author = Author::new();
+    let file = author.0.path().join("catalog.Dockerfile");
+    std::fs::write(&file, "FROM mine\n").unwrap();
+    let added = author.adds("1.0.0", &["stable"]).success();
+    let told = String::from_utf8_lossy(&added.get_output().stderr).into_owned();
+    assert!(told.contains("note: catalog.Dockerfile stays as it is"), "{told}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "FROM mine\n");
+    std::fs::remove_file(&file).unwrap();
+    author.adds("1.0.0", &["stable"]).success();
+    author.adds("1.1.0", &["stable"]).success().stderr("");
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .starts_with("# Written by `roadstead ")
+    );
+}

@@ -286,7 +286,7 @@ fn three_releases() -> Catalog {
 #[test]
 fn whoever_has_a_bundle_that_is_taken_back_is_upgraded_to_what_comes_after_it() {
     let mut catalog = three_releases();
-    assert_eq!(catalog.remove("widgets.v1.1.0", &[]).unwrap(), ["stable"]);
+    assert_eq!(catalog.remove("widgets.v1.1.0", &[]).unwrap().ended, ["stable"]);
     catalog.check().unwrap();
     assert_eq!(catalog.bundle("widgets.v1.1.0"), None);
     assert_eq!(
@@ -703,7 +703,7 @@ proptest! {
             let with_it: Vec<String> = catalog.channel_names().filter(|channel| catalog.get_channel(channel).unwrap().has(name)).map(str::to_owned).collect();
             let ended = catalog.remove(name, &[]).unwrap();
             catalog.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
-            for channel in with_it.iter().filter(|channel| !ended.contains(channel)) {
+            for channel in with_it.iter().filter(|channel| !ended.ended.contains(channel)) {
                 if let Some(channel) = catalog.get_channel(channel) {
                     prop_assert!(channel.entries.iter().any(|entry| entry.skips.contains(name)));
                 }

@@ -1,7 +1,7 @@
 //! What the commands that make files have in common: write them, or compare them with what is there.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Failure, Outcome, print};
 use crate::olm::bounded::{self, LARGEST};
@@ -9,6 +9,7 @@ use crate::olm::{Difference, Tree};
 
 /// Writes the files and prints what it did, or, with `check`, fails and names what differs.
 pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
+    let tree = &without_those_of_others(tree, root);
     if !check {
         let done = tree.write(root)?;
         return print(|out| report(out, root, &done));
@@ -26,15 +27,39 @@ pub fn finish(tree: &Tree, root: &Path, check: bool, remedy: &str) -> Outcome {
     .into())
 }
 
+/// How a Dockerfile begins that a command of ours has written.
+const OURS: &str = "# Written by `roadstead ";
+
+/// A Dockerfile that somebody has written by hand, or made their own, stays as it is.
+fn without_those_of_others(tree: &Tree, root: &Path) -> Tree {
+    let mut ours = tree.clone();
+    let names = tree.files().map(|(path, _)| path);
+    for path in names.filter(|path| path.extension().is_some_and(|it| it == "Dockerfile")) {
+        let there = bounded::text(&root.join(path), LARGEST);
+        if there.is_ok_and(|text| !text.starts_with(OURS)) {
+            eprintln!(
+                "note: {} stays as it is, since it does not begin with {OURS:?}: whoever takes it away gets a new one",
+                seen(root, path).display()
+            );
+            ours.remove(path);
+        }
+    }
+    ours
+}
+
+/// As it is seen from where the command was given.
+fn seen(root: &Path, path: &Path) -> PathBuf {
+    root.strip_prefix(".").unwrap_or(root).join(path)
+}
+
 /// The text of a file that an option names.
 pub fn text(flag: &str, file: &Path) -> Result<String, Failure> {
     let text = bounded::text(file, LARGEST);
     Ok(text.map_err(|error| format!("{flag}: cannot read {}: {error}", file.display()))?)
 }
 
-/// As they are seen from where the command was given.
 fn report(out: &mut impl Write, root: &Path, done: &[Difference]) -> io::Result<()> {
-    let seen = |path: &Path| root.strip_prefix(".").unwrap_or(root).join(path);
+    let seen = |path: &Path| seen(root, path);
     for difference in done {
         match difference {
             Difference::Missing(path) => writeln!(out, "created {}", seen(path).display())?,

@@ -119,6 +119,13 @@ impl<'a> Named<'a> {
             namespace: text(body, "/metadata/namespace"),
         }
     }
+
+    fn told(&self) -> String {
+        match self.namespace {
+            "" => self.name.to_owned(),
+            namespace => format!("{namespace}/{}", self.name),
+        }
+    }
 }
 
 /// The service accounts that a binding names. One without a namespace is in that of the RoleBinding, as Kubernetes has it.
@@ -228,6 +235,33 @@ pub(super) fn strangers(manifests: &Manifests, accounts: &Accounts) -> Vec<Strin
                 names.join(", ")
             )
         })
+    });
+    told.collect()
+}
+
+/// Deployments to whose accounts no binding gives rights, where there are bindings for accounts as which no Deployment runs: a slip in a name or a namespace, more
+/// often than not.
+pub(super) fn without_rights(manifests: &Manifests, deployments: &[Value]) -> Vec<String> {
+    let bindings = ["RoleBinding", "ClusterRoleBinding"].map(|kind| manifests.of_kind(RBAC, kind));
+    let named: Vec<Named<'_>> = bindings.into_iter().flatten().flat_map(subjects).collect();
+    let runs_as = |deployment: &Value, account: &Named<'_>| {
+        let own = home(manifests, deployment).unwrap_or_default();
+        let is_near = account.namespace.is_empty() || own.is_empty() || account.namespace == own;
+        account.name == account_of(deployment) && is_near
+    };
+    let is_nobodys = |account: &&Named<'_>| !deployments.iter().any(|it| runs_as(it, account));
+    let nobodys: BTreeSet<String> = named.iter().filter(is_nobodys).map(Named::told).collect();
+    if nobodys.is_empty() {
+        return Vec::new();
+    }
+    let nobodys = nobodys.into_iter().collect::<Vec<_>>().join(", ");
+    let lacks = |deployment: &&Value| !named.iter().any(|account| runs_as(deployment, account));
+    let told = deployments.iter().filter(lacks).map(|deployment| {
+        format!(
+            "Deployment {} runs as the ServiceAccount {}, to which no binding gives rights, while bindings give some to {nobodys}, as which none runs",
+            name(deployment),
+            account_of(deployment)
+        )
     });
     told.collect()
 }
@@ -395,5 +429,41 @@ secrets: [{name: token}]
         assert_eq!(lost(&manifests(&[SAID, account])), [told]);
         let somebody = account.replace("name: manager", "name: somebody");
         assert_eq!(lost(&manifests(&[SAID, &somebody, ACCOUNT])), [""; 0]);
+    }
+
+    const BOUND: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}, subjects: [{kind: ServiceAccount, name: manager, namespace: sys}]}";
+
+    #[rstest]
+    #[case::an_account_of_another_name(
+        "serviceAccountName: manager",
+        "serviceAccountName: manger",
+        Some("runs as the ServiceAccount manger")
+    )]
+    #[case::a_key_of_another_name(
+        "serviceAccountName",
+        "serviceAcountName",
+        Some("runs as the ServiceAccount default")
+    )]
+    #[case::a_binding_of_another_namespace(
+        "namespace: sys}]}",
+        "namespace: sis}]}",
+        Some("give some to sis/manager")
+    )]
+    #[case::all_is_well("namespace: sys}]}", "namespace: sys}]}", None)]
+    #[case::nothing_is_said_of_a_namespace(", namespace: sys}]}", "}]}", None)]
+    #[case::nobody_has_rights("ServiceAccount", "User", None)]
+    fn a_deployment_to_whose_account_nobody_gives_rights_is_told(
+        #[case] written: &str,
+        #[case] mistyped: &str,
+        #[case] phrase: Option<&str>,
+    ) {
+        let documents = [SAID, BOUND].map(|text| text.replacen(written, mistyped, 1));
+        let manifests = manifests(&[&documents[0], &documents[1]]);
+        let deployments: Vec<Value> = manifests.of_kind("apps", "Deployment").cloned().collect();
+        let told = without_rights(&manifests, &deployments);
+        match phrase {
+            None => assert_eq!(told, [""; 0]),
+            Some(phrase) => assert!(told.len() == 1 && told[0].contains(phrase), "{told:?}"),
+        }
     }
 }

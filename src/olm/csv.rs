@@ -11,7 +11,7 @@ use super::descriptors::{Side, descriptors};
 use super::file_name::SUBDOMAIN;
 use super::manifests::{Manifests, api_group, api_version, list, name, text};
 use super::names::{LONGEST_LABEL, is_dns_subdomain};
-use super::permissions::Permissions;
+use super::permissions::{self, Permissions};
 use super::registry_v1::breaches;
 use super::webhooks::Webhooks;
 use super::{Error, aggregation, images};
@@ -333,7 +333,12 @@ pub fn not_carried(manifests: &Manifests) -> Result<Vec<String>, Error> {
         permissions.covered.contains(&role)
     };
     let mut told = accounts::lost(manifests);
-    told.extend(accounts::strangers(manifests, &accounts));
+    let strangers = accounts::strangers(manifests, &accounts);
+    if strangers.is_empty() {
+        told.extend(accounts::without_rights(manifests, &deployments));
+    }
+    told.extend(strangers);
+    told.extend(permissions::to_nothing(manifests));
     told.extend(aggregation::told(manifests, is_covered));
     Ok(told)
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::accounts::{Accounts, subjects};
-use super::manifests::{Manifests, list, name, text};
+use super::contents::label;
+use super::manifests::{Manifests, is_kind, list, name, text};
 use super::{Error, aggregation};
 
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
@@ -98,6 +99,31 @@ impl Permissions {
             self.covered.remove(&part);
         }
     }
+}
+
+/// Bindings to roles that the manifests do not hold. A ClusterRole that every cluster has is meant; a Role is in the operator's own namespace, where nobody else makes one.
+pub(super) fn to_nothing(manifests: &Manifests) -> Vec<String> {
+    let bindings = manifests.iter().filter(|manifest| {
+        is_kind(&manifest.body, RBAC, "RoleBinding") || is_kind(&manifest.body, RBAC, "ClusterRoleBinding")
+    });
+    let told = bindings.filter_map(|binding| {
+        let (kind, role) = role_of(&binding.body);
+        let is_there = manifests.of_kind(RBAC, &kind).any(|it| name(it) == role);
+        let is_of_the_cluster = kind == "ClusterRole" && is_of_every_cluster(&role);
+        (!is_there && !is_of_the_cluster).then(|| {
+            format!(
+                "{}: {} leads to the {kind} {role}, which the manifests do not hold: it gives rights only where the cluster has one",
+                binding.source.display(),
+                label(&binding.body)
+            )
+        })
+    });
+    told.collect()
+}
+
+/// ClusterRoles that Kubernetes itself makes.
+fn is_of_every_cluster(role: &str) -> bool {
+    matches!(role, "cluster-admin" | "admin" | "edit" | "view") || role.starts_with("system:")
 }
 
 fn entries(rules: BTreeMap<&str, Vec<Value>>) -> Vec<Value> {
@@ -228,6 +254,26 @@ mod tests {
         let permissions = Permissions::of(&manifests(&text), &accounts(&["two"])).unwrap();
         assert_eq!(permissions.cluster, Vec::<Value>::new());
         assert_eq!(covered(&text, &["two"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_binding_that_leads_to_no_role_is_told() {
+        let told = |role: &str| {
+            to_nothing(&manifests(
+                &TWO_ACCOUNTS.replace("kind: ClusterRole, name: all}", role),
+            ))
+        };
+        assert_eq!(told("kind: ClusterRole, name: all}"), [""; 0]);
+        assert_eq!(told("kind: ClusterRole, name: view}"), [""; 0]);
+        assert_eq!(told("kind: ClusterRole, name: 'system:auth-delegator'}"), [""; 0]);
+        let mistyped = told("kind: ClusterRole, name: al}");
+        assert!(
+            mistyped.len() == 1
+                && mistyped[0].contains(
+                    "ClusterRoleBinding b leads to the ClusterRole al, which the manifests do not hold"
+                ),
+            "{mistyped:?}"
+        );
     }
 
     #[test]

@@ -72,6 +72,11 @@ impl Tree {
         Ok(())
     }
 
+    /// Takes a file out.
+    pub fn remove(&mut self, path: impl AsRef<Path>) {
+        self.files.remove(path.as_ref());
+    }
+
     /// The files, sorted by path.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
         self.files

@@ -408,6 +408,11 @@ pub fn all() -> Vec<Broken> {
         of("skip-empty", "skip-empty", |documents| {
             documents[1]["entries"][0]["skips"] = json!([""])
         }),
+        of("channel-of-two-words", "channel-word", |documents| {
+            let entries = documents[1]["entries"].clone();
+            documents.push(channel("a", "very fast", entries));
+        })
+        .differs(WARNED),
         of("skip-dangling", "skip-dangling", |documents| {
             documents[1]["entries"][0]["skips"] = json!(["a.v9"])
         })

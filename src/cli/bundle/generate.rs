@@ -132,6 +132,13 @@ pub(super) fn main(args: Args) -> Outcome {
 /// Manifests, without what was `made` of them before.
 fn read(input: &Path, made: &[&Path]) -> Result<Manifests, Failure> {
     if input != Path::new("-") {
+        if !input.exists() {
+            return Err(format!(
+                "--input is {}, which does not exist; accepted are a folder or file of manifests, or - for a stream of them",
+                input.display()
+            )
+            .into());
+        }
         return Ok(Manifests::read_beside(input, made)?);
     }
     let text = bounded::stream(io::stdin(), LARGEST);
@@ -140,6 +147,12 @@ fn read(input: &Path, made: &[&Path]) -> Result<Manifests, Failure> {
 }
 
 fn base_version(text: &str) -> Result<Version, String> {
+    if text.is_empty() {
+        return Err(
+            "nothing says the version; give --version, or spec.version in a base ClusterServiceVersion"
+                .to_owned(),
+        );
+    }
     text.parse().map_err(|error| {
         format!("the base ClusterServiceVersion: spec.version is {text:?}, which is not a semantic version ({error}); give --version")
     })

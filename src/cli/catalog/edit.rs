@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::super::{Failure, Outcome};
 use super::folder::Folder;
-use crate::olm::catalog::Catalog;
 use crate::olm::catalog::deprecations::Deprecation;
+use crate::olm::catalog::{Catalog, Removed};
 
 /// Which package of which catalog.
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ pub struct Deprecate {
 pub fn remove(args: &Remove) -> Outcome {
     let mut catalog = args.which.read()?;
     let name = name_of(&catalog, &args.bundle)?;
-    let ended = catalog.remove(&name, &args.channels)?;
+    let Removed { ended, gone } = catalog.remove(&name, &args.channels)?;
     if let Some(channel) = &args.default_channel {
         catalog.set_default_channel(channel);
     }
@@ -63,6 +63,11 @@ pub fn remove(args: &Remove) -> Outcome {
     for channel in ended {
         eprintln!(
             "note: channel {channel} ends with a version before {name}: whoever has that stays on it until a version is added that skips it (`roadstead catalog add ... --skips {name}`)"
+        );
+    }
+    for channel in gone {
+        eprintln!(
+            "note: channel {channel} had nothing but {name} and is gone: OLM resolves nothing any more for whoever subscribes to it"
         );
     }
     args.which.write(&catalog, "roadstead catalog remove")

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::fbc::blob::{BUNDLE, CHANNEL, PACKAGE};
 use super::fbc::{Released, files, known};
 use super::manifests::text;
-use super::names::check_package;
+use super::names::{check_package, is_channel};
 use super::{Error, Tree, bundle, yaml};
 
 mod carried;
@@ -32,6 +32,7 @@ use documents::property;
 pub use documents::{Bundle, Channel, Entry, Package, Property};
 pub use edges::{Edges, SkipRange};
 pub use package::About;
+pub use remove::Removed;
 pub use render::Rendered;
 pub(super) use render::channels as channels_of;
 pub use served::{Dropped, Stranded};
@@ -201,13 +202,16 @@ impl Catalog {
     /// `default_channel` may be empty, which changes nothing.
     ///
     /// # Errors
-    /// [`Error::OtherPackage`], [`Error::SameVersion`], [`Error::NoVersion`]
+    /// [`Error::Channel`], [`Error::OtherPackage`], [`Error::SameVersion`], [`Error::NoVersion`]
     pub fn add(
         &mut self,
         rendered: Rendered,
         channels: &[String],
         default_channel: &str,
     ) -> Result<(), Error> {
+        if let Some(wrong) = channels.iter().find(|channel| !is_channel(channel)) {
+            return Err(Error::Channel { name: wrong.clone() });
+        }
         let mut bundle = rendered.bundle;
         let new = self.accept(&bundle)?;
         let name = bundle.name.clone();

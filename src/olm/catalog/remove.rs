@@ -3,16 +3,24 @@
 use super::{Catalog, Channel, Entry};
 use crate::olm::Error;
 
+/// What a release that was taken back means to those who subscribe.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Channels whose head it was: its users are upgraded to nothing there.
+    pub ended: Vec<String>,
+    /// Channels that had nothing else.
+    pub gone: Vec<String>,
+}
+
 impl Catalog {
-    /// Takes a bundle out of channels, of all that have it where none is named, and out of the catalog once no channel has it. Gives the channels in which its users are upgraded to
-    /// nothing: those whose head it was.
+    /// Takes a bundle out of channels, of all that have it where none is named, and out of the catalog once no channel has it.
     ///
     /// Whatever was upgraded to it is upgraded to what comes after it, as are its own users. Channels that are left without an entry go, and so does what
     /// is said to be deprecated of anything that goes.
     ///
     /// # Errors
     /// [`Error::NotThere`], [`Error::LastBundle`]
-    pub fn remove(&mut self, name: &str, channels: &[String]) -> Result<Vec<String>, Error> {
+    pub fn remove(&mut self, name: &str, channels: &[String]) -> Result<Removed, Error> {
         if self.bundle(name).is_none() {
             return Err(self.not_there("bundle", name, self.bundle_names()));
         }
@@ -28,11 +36,14 @@ impl Catalog {
             }
             return Err(self.not_there("channel", unknown, with_it));
         }
-        let mut ended = Vec::new();
+        let mut removed = Removed::default();
         for channel in &mut self.channels {
             let is_meant = channels.is_empty() || channels.contains(&channel.name);
-            if is_meant && channel.remove(name) && !channel.entries.is_empty() {
-                ended.push(channel.name.clone());
+            let was_head = is_meant && channel.remove(name);
+            if channel.entries.is_empty() {
+                removed.gone.push(channel.name.clone());
+            } else if was_head {
+                removed.ended.push(channel.name.clone());
             }
         }
         self.channels.retain(|channel| !channel.entries.is_empty());
@@ -49,7 +60,7 @@ impl Catalog {
         let is_there = |entry: &super::deprecations::Deprecation| entry.reference.is_in(self);
         let kept = kept.into_iter().filter(is_there).collect();
         self.deprecate(kept);
-        Ok(ended)
+        Ok(removed)
     }
 
     fn has_in(&self, channel: &str, name: &str) -> bool {

@@ -26,7 +26,7 @@ mod tests;
 pub use begin::{Place, begin, channel, replaced};
 pub use objects::{CONTENT, content_of};
 pub use removal::{Definition, Present, Removal, removal, stays, still_there};
-pub use upgrade::{Way, extend, unclaimed, way};
+pub use upgrade::{Way, extend, succeeded, unclaimed, way};
 
 /// The label of all that is made, with the package's name.
 pub const LABEL: &str = "roadstead.dev/trial-of";
@@ -127,6 +127,15 @@ pub enum Refused {
         "nothing of {package} is installed in {namespace} yet; `roadstead status {package} -n {namespace}` says what it waits for"
     )]
     NotInstalled { package: String, namespace: String },
+    #[error(
+        "{name} is {phase}, and OLM upgrades only what has Succeeded; `roadstead status {package} -n {namespace}` says what it waits for. To try another version instead, `roadstead bundle cleanup {package} -n {namespace}`, then `bundle run`"
+    )]
+    NotSucceeded {
+        name: String,
+        phase: String,
+        package: String,
+        namespace: String,
+    },
     #[error(
         "{name} is installed already; a version that is installed is not installed again: give the bundle another version, or begin anew (`roadstead bundle cleanup`)"
     )]

@@ -102,13 +102,23 @@ impl Trial {
         components.next() == Some(&self.component()) && components.next().is_none()
     }
 
+    /// Whether OLM has made it and does not say for whom yet, as it does some seconds after it has installed something.
+    fn is_new(&self, definition: &Value) -> bool {
+        let labels = &definition["metadata"]["labels"];
+        let mut keys = labels.as_object().into_iter().flat_map(|labels| labels.keys());
+        labels["olm.managed"] == "true"
+            && !keys.any(|key| key.starts_with("operators.coreos.com/"))
+            && is_written_by_olm_alone(definition)
+    }
+
     /// Whether it was made in this trial, not before the CatalogSource, which is the first thing that is made, or in one before it: then OLM alone has
-    /// written it, and for this package there.
+    /// written it, and for this package there. No version of another trial or Subscription owns it, or nobody would ask.
     fn has_brought(&self, definition: &Value, sources: &[Value]) -> Result<(), &'static str> {
-        if !self.has_alone(definition) {
+        let is_new = self.is_new(definition);
+        if !self.has_alone(definition) && !is_new {
             return Err("OLM does not say that it is the trial's alone");
         }
-        if is_written_by_olm_alone(definition) {
+        if is_written_by_olm_alone(definition) && !is_new {
             return Ok(());
         }
         let made = |object: &Value| {
@@ -121,6 +131,7 @@ impl Trial {
                 Err("the trial's CatalogSource is gone, so nothing tells whether it was there before")
             }
             (Some(made), Some(begun)) if made >= begun => Ok(()),
+            _ if is_new => Err("it was there before the trial, and OLM does not say for whom"),
             _ => Err("it was there before the trial, and others than OLM have written it"),
         }
     }

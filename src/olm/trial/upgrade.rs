@@ -56,6 +56,31 @@ pub fn unclaimed(trial: &Trial, way: &Way, csvs: &[Value], subscription: &Value)
     }
 }
 
+/// Looks whether what is installed has succeeded: from anything else OLM does not go on.
+///
+/// # Errors
+/// [`Refused::NotSucceeded`]
+pub fn succeeded(trial: &Trial, csvs: &[Value], subscription: &Value) -> Result<(), Refused> {
+    let known = ["/status/installedCSV", "/status/currentCSV"].map(|pointer| text(subscription, pointer));
+    let is_under_way = |csv: &&Value| {
+        text(csv, "/metadata/namespace") == trial.namespace
+            && known.contains(&name(csv))
+            && text(csv, "/status/phase") != "Succeeded"
+    };
+    match csvs.iter().find(is_under_way) {
+        None => Ok(()),
+        Some(csv) => Err(Refused::NotSucceeded {
+            name: name(csv).to_owned(),
+            phase: match text(csv, "/status/phase") {
+                "" => "not looked at yet".to_owned(),
+                phase => phase.to_owned(),
+            },
+            package: trial.package.clone(),
+            namespace: trial.namespace.clone(),
+        }),
+    }
+}
+
 /// How OLM gets from what is installed to a version of the channel.
 ///
 /// # Errors

@@ -53,18 +53,15 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
     } else {
         kept(&site, &trial, &removal).await
     };
-    let definitions = if args.definitions {
+    if args.definitions {
         if !sees_all {
             return Err("nothing was deleted: ClusterServiceVersions of other namespaces may not be read, so nobody can tell whose the definitions are; leave --definitions out".into());
         }
-        removable(&site, &trial, &removal).await?
-    } else {
-        Vec::new()
-    };
-    for definition in &definitions {
-        empty(&site, definition)
-            .await
-            .map_err(|left| format!("nothing was deleted: {left}"))?;
+        for definition in &removable(&site, &trial, &removal).await?.0 {
+            empty(&site, definition)
+                .await
+                .map_err(|left| format!("nothing was deleted: {left}"))?;
+        }
     }
     for note in &removal.notes {
         eprintln!("note: {note}");
@@ -81,6 +78,11 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
         }
         remover.versions(&removal.csvs).await?;
     }
+    // Among them what that plan has brought
+    let (definitions, staying) = match args.definitions {
+        true => removable(&site, &trial, &removal).await?,
+        false => (Vec::new(), kept),
+    };
     for definition in &definitions {
         empty(&site, definition).await.map_err(|left| {
             format!("the operator is gone, its definitions and its catalog are not: {left}")
@@ -95,7 +97,7 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
         remover.thing(&thing, &definition.uid).await?;
     }
     remover.rest(&trial, &removal).await?;
-    for note in kept {
+    for note in staying {
         eprintln!("note: {note}");
     }
     if args.definitions {
@@ -131,21 +133,25 @@ async fn present(site: &Site, trial: &Trial) -> Result<(Present, bool), Failure>
     Ok((present, sees_all))
 }
 
-/// The definitions that are there and may go; why others stay is told.
-async fn removable(site: &Site, trial: &Trial, removal: &Removal) -> Result<Vec<Definition>, Failure> {
-    let mut definitions = Vec::new();
+/// The definitions that are there and may go, and why others stay.
+async fn removable(
+    site: &Site,
+    trial: &Trial,
+    removal: &Removal,
+) -> Result<(Vec<Definition>, Vec<String>), Failure> {
+    let (mut definitions, mut staying) = (Vec::new(), Vec::new());
     for name in &removal.definitions {
         let found = site.reader.get(&DEFINITION, None, name).await;
         let found = found.map_err(|refusal| {
-            format!("nothing was deleted: cannot read the definition {name}: {refusal}")
+            format!("cannot read the definition {name}, so it and the catalog stay: {refusal}")
         })?;
         match found.map(|found| Definition::of(trial, &found, &removal.sources)) {
             None => {}
             Some(Ok(definition)) => definitions.push(definition),
-            Some(Err(stays)) => eprintln!("note: {stays}"),
+            Some(Err(stays)) => staying.push(stays),
         }
     }
-    Ok(definitions)
+    Ok((definitions, staying))
 }
 
 /// A line for each definition that the trial has brought, which nobody has asked to delete. Who may not read them is told nothing: all else goes all the same.

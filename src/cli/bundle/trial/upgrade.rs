@@ -13,7 +13,7 @@ use crate::cli::stop::until_stopped;
 use crate::cli::{Failure, Outcome, print};
 use crate::olm::catalog::{Catalog, Rendered};
 use crate::olm::manifests::text;
-use crate::olm::trial::{Refused, Trial, content_of, extend, unclaimed, way};
+use crate::olm::trial::{Refused, Trial, content_of, extend, succeeded, unclaimed, way};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli::bundle) struct Args {
@@ -56,16 +56,13 @@ async fn upgrade(args: &Args, rendered: Rendered) -> Result<String, Failure> {
     if tried.installed == name {
         return Err(Refused::Same { name }.into());
     }
+    let csvs = site.list(&CSV, NO_COPIES).await?;
+    succeeded(&trial, &csvs, &tried.subscription)?;
     let edges = args.edges.edges(&tried.catalog, &name)?;
     args.definitions.check(&site, &trial, &rendered).await?;
     extend(&mut tried.catalog, rendered, &tried.channel, &edges)?;
     let way = way(&tried.catalog, &tried.channel, &tried.installed, &name)?;
-    unclaimed(
-        &trial,
-        &way,
-        &site.list(&CSV, NO_COPIES).await?,
-        &tried.subscription,
-    )?;
+    unclaimed(&trial, &way, &csvs, &tried.subscription)?;
     tell_risks(&tried.catalog, &name);
     stages.tell(&way.told(&tried.installed));
     serve(&site, &trial, &tried).await?;

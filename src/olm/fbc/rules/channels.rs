@@ -9,6 +9,7 @@ use super::super::range::Range;
 use super::super::upgrades::{Broken, End, Step, Upgrades};
 use super::{Belongings, Packages};
 use crate::olm::findings::{Code, Finding, Place, catalog as codes, listed};
+use crate::olm::names::is_channel;
 
 /// What all documents show together.
 pub(super) fn all<T>(
@@ -38,6 +39,13 @@ pub(super) fn all<T>(
         if channel.name.is_empty() {
             let message = format!("a channel of package {} has no name", channel.package);
             judge.found(&codes::CHANNEL_NAME, message);
+        }
+        if !channel.name.is_empty() && !is_channel(&channel.name) {
+            let message = format!(
+                "a channel of package {} is called {:?}",
+                channel.package, channel.name
+            );
+            judge.found(&codes::CHANNEL_WORD, message);
         }
         if let Some(first) = seen.insert((&channel.package, &channel.name), place) {
             let message = format!(
@@ -78,7 +86,9 @@ impl<T> Judge<'_, '_, '_, T> {
     /// What each entry shows by itself, and beside the others.
     fn entries(&mut self) {
         let channel = self.channel;
-        let known: BTreeSet<&str> = channel.entries.iter().map(|entry| entry.name.as_str()).collect();
+        let mut known: BTreeSet<&str> = channel.entries.iter().map(|entry| entry.name.as_str()).collect();
+        // Whoever comes from another channel of the package has it
+        known.extend(self.its.into_iter().flat_map(|its| its.bundles.keys().copied()));
         let mut seen = BTreeSet::new();
         for (index, entry) in channel.entries.iter().enumerate() {
             if !seen.insert(entry.name.as_str()) {
@@ -104,7 +114,8 @@ impl<T> Judge<'_, '_, '_, T> {
         if let Some(replaced) = replaces.as_ref().filter(|replaced| !replaced.is_empty())
             && !known.contains(replaced.as_str())
         {
-            let message = format!("channel {name}: {own} replaces {replaced}, which is not in the channel");
+            let message =
+                format!("channel {name}: {own} replaces {replaced}, which the package does not have");
             self.found_in(index, "replaces", &codes::REPLACES_DANGLING, message);
         }
         if let Some(empty) = skips.iter().position(String::is_empty) {
@@ -117,7 +128,7 @@ impl<T> Judge<'_, '_, '_, T> {
             .filter(|skip| !skip.is_empty() && !known.contains(skip));
         let dangling = listed(dangling);
         if !dangling.is_empty() {
-            let message = format!("channel {name}: {own} skips {dangling}, not in the channel");
+            let message = format!("channel {name}: {own} skips {dangling}, which the package does not have");
             self.found_in(index, "skips", &codes::SKIP_DANGLING, message);
         }
         if let Some(range) = skip_range.as_ref().filter(|range| !range.is_empty())

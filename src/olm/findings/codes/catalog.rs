@@ -64,6 +64,10 @@ rules! {
         "A channel has a name.",
         "A Subscription names it.",
         "Set `name`.";
+    CHANNEL_WORD = Warning "channel-word":
+        "A channel's name is one word.",
+        "Annotations of bundles hold several channels, between commas and perhaps spaces: no bundle can name this one. opm does not look.",
+        "Rename it, without spaces, commas and control characters, and tell those who subscribe.";
     CHANNEL_DUPLICATE = Error "channel-duplicate":
         "There is one channel of a name in a package.",
         "opm refuses a package with two.",
@@ -97,11 +101,11 @@ rules! {
         "opm refuses it.",
         "Take it out.";
     SKIP_DANGLING = Note "skip-dangling":
-        "What an entry skips is in its channel.",
+        "What an entry skips is in its package.",
         "It does no harm, and is meant so where a version was taken out; where the name is mistyped, the version that was meant is not skipped.",
         "Check the name.";
     REPLACES_DANGLING = Note "replaces-dangling":
-        "What the last entry replaces is in its channel.",
+        "What the last entry replaces is in its package.",
         "It is meant so where older versions were taken out; whoever has that version is still upgraded.",
         "Check the name.";
     UPGRADE_PATH = Warning "upgrade-path":
@@ -141,7 +145,7 @@ rules! {
     IMAGE_BY_TAG = Note "image-by-tag":
         "A bundle's image is named by its digest.",
         "A tag may lead to something else later: then what was tested is not what is installed, and mirrors cannot copy it.",
-        "Name it with @sha256:...: `roadstead bundle generate --digests` asks registries for it, and `bundle push` prints it.";
+        "Add the bundle by its digest, which `bundle push` prints: `roadstead catalog add IMAGE@sha256:...`, or --bundle-image for a folder.";
     PROPERTY_VALUE = Error "property-value":
         "A property's value has the shape that its type says.",
         "opm cannot read the bundle, and refuses the catalog.",

@@ -284,3 +284,23 @@ fn a_definition_that_olm_has_not_made_for_the_trial_alone_stays(#[case] labels: 
     let stays = Definition::of(&trial(), &definition, &[source]).unwrap_err();
     assert!(stays.contains("OLM does not say"), "{stays}");
 }
+
+/// A plan that was under way when the trial ended brings it, and OLM writes for whom only some seconds later.
+#[rstest]
+#[case::since_the_trial_began(11, &[("catalog", "")], None)]
+#[case::before(9, &[("catalog", "")], Some("OLM does not say for whom"))]
+#[case::by_somebody_else(11, &[("catalog", ""), ("helm", "")], Some("OLM does not say that it is"))]
+fn a_definition_of_which_olm_has_not_said_yet_whose_it_is_goes_with_the_trial_that_brought_it(
+    #[case] minute: u8,
+    #[case] writers: &[(&str, &str)],
+    #[case] stays: Option<&str>,
+) {
+    let source = made(object("CatalogSource", "trial-widgets"), 10);
+    let mut definition = written_by(definition(minute, &[("v1", true)]), writers);
+    definition["metadata"]["labels"] = json!({"olm.managed": "true"});
+    match (Definition::of(&trial(), &definition, &[source]), stays) {
+        (Ok(_), None) => {}
+        (Err(why), Some(stays)) => assert!(why.contains(stays), "{why}"),
+        (found, _) => panic!("{found:?}"),
+    }
+}

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{catalog, csv, rendered, subscription, trial};
 use crate::olm::catalog::Edges;
-use crate::olm::trial::{Refused, Way, extend, unclaimed, way};
+use crate::olm::trial::{Refused, Way, extend, succeeded, unclaimed, way};
 
 #[rstest]
 #[case::the_next(&["1.0.0", "1.1.0"], "1.0.0", &["1.1.0"])]
@@ -93,4 +93,31 @@ fn a_version_on_the_way_that_somebody_else_has_made_is_told() {
     );
     subscription["status"]["currentCSV"] = json!("widgets.v1.1.0");
     assert_eq!(unclaimed(&trial(), &way, &csvs, &subscription), Ok(()));
+}
+
+/// OLM would wait for it for ever, and say something else.
+#[rstest]
+#[case::well("Succeeded", None)]
+#[case::under_way(
+    "Installing",
+    Some("widgets.v1.0.0 is Installing, and OLM upgrades only what has Succeeded")
+)]
+#[case::broken(
+    "Failed",
+    Some("`roadstead bundle cleanup widgets -n workshop`, then `bundle run`")
+)]
+#[case::new("", Some("widgets.v1.0.0 is not looked at yet"))]
+fn what_has_not_succeeded_is_not_upgraded(#[case] phase: &str, #[case] told: Option<&str>) {
+    let mut installed = csv("widgets.v1.0.0", &[]);
+    installed["status"]["phase"] = json!(phase);
+    let mut elsewhere = installed.clone();
+    elsewhere["metadata"]["namespace"] = json!("elsewhere");
+    elsewhere["status"]["phase"] = json!("Failed");
+    let subscription = subscription("widgets", "widgets", "widgets.v1.0.0");
+    let found = succeeded(&trial(), &[elsewhere, installed], &subscription);
+    match (found, told) {
+        (Ok(()), None) => {}
+        (Err(refused), Some(told)) => assert!(refused.to_string().contains(told), "{refused}"),
+        (found, _) => panic!("{found:?}"),
+    }
 }
