@@ -7,7 +7,7 @@
 mod broken_bundles;
 
 use assert_cmd::Command;
-use broken_bundles::plain;
+use broken_bundles::{Files, plain};
 use serde_json::{Value, json};
 
 fn validate(folder: &std::path::Path, arguments: &[&str]) -> (bool, String, String) {
@@ -120,6 +120,165 @@ fn another_hub_has_categories_of_its_own() {
         !is_valid && why.contains("--categories is") && why.contains("accepted is {"),
         "{why}"
     );
+}
+
+/// A bundle that is changed, the code of the one thing that is then wrong with it, and what is said of it.
+type Mistake = (&'static str, fn(&mut Files), &'static str, &'static str);
+
+/// One mistake is told once, in words that fit it.
+#[test]
+fn a_mistake_is_told_once_and_what_helps_against_it() {
+    let mistakes: [Mistake; 16] = [
+        (
+            "bundle-layout",
+            |files| files.annotations = Value::Null,
+            "the folder metadata/ is missing",
+            "Make the folder metadata/ with an annotations.yaml",
+        ),
+        (
+            "bundle-layout",
+            |files| {
+                (files.csv, files.crd) = (Value::Null, Value::Null);
+            },
+            "the folder manifests/ is missing",
+            "Put the manifests into manifests/",
+        ),
+        (
+            "csv-count",
+            |files| {
+                (files.csv, files.crd) = (Value::Null, Value::Null);
+                files.others.insert("manifests/map.yaml", MAP.to_owned());
+            },
+            "there is no ClusterServiceVersion",
+            "Add one to manifests/",
+        ),
+        (
+            "manifest-syntax",
+            |files| {
+                (files.csv, files.crd) = (Value::Null, Value::Null);
+                files.others.insert("manifests/csv.yaml", "kind: [\n".to_owned());
+            },
+            "",
+            "Mend the syntax at that line.",
+        ),
+        (
+            "manifest-syntax",
+            |files| {
+                files.others.insert("manifests/empty.yaml", String::new());
+            },
+            "the file holds no object",
+            "Take the file out",
+        ),
+        (
+            "manifest-syntax",
+            |files| {
+                files
+                    .others
+                    .insert("manifests/README.md", "# Widgets\n\nMade here.\n".to_owned());
+            },
+            "the document is no object",
+            "Take the file out of manifests/",
+        ),
+        (
+            "csv-install-modes",
+            |files| files.csv["spec"]["installModes"][1]["supported"] = json!(false),
+            "of spec.installModes none is supported",
+            "Set `supported: true` for at least one",
+        ),
+        (
+            "bundle-annotation",
+            |files| {
+                files.annotations = Value::Null;
+                let notes = "properties: [{type: a, value: 1}]\n";
+                files.others.insert("metadata/properties.yaml", notes.to_owned());
+            },
+            "annotations.yaml is missing",
+            "Write metadata/annotations.yaml",
+        ),
+        (
+            "bundle-annotation",
+            |files| rename(files, "package", "pakage"),
+            "bundle.package.v1 is missing; perhaps operators.operatorframework.io.bundle.pakage.v1 is meant",
+            "",
+        ),
+        (
+            "bundle-channels",
+            |files| rename(files, "channels", "chanels"),
+            "bundle.channels.v1 is missing; perhaps operators.operatorframework.io.bundle.chanels.v1 is meant",
+            "",
+        ),
+        (
+            "csv-field",
+            |files| files.csv["spec"]["version"] = json!(1.0),
+            "spec.version is 1.0; it must be text: put it in quotes",
+            "",
+        ),
+        (
+            "csv-field",
+            |files| files.csv["spec"]["minKubeVersion"] = json!(1.3),
+            "spec.minKubeVersion is 1.3; it must be text: put it in quotes",
+            "",
+        ),
+        (
+            "csv-field",
+            |files| deployment(files)["spec"]["replicas"] = json!("one"),
+            "spec.replicas is \"one\"; it must be a whole number",
+            "",
+        ),
+        (
+            "csv-field",
+            |files| {
+                let permission = &mut files.csv["spec"]["install"]["spec"]["clusterPermissions"][0];
+                permission["serviceAcountName"] = permission["serviceAccountName"].take();
+            },
+            "serviceAccountName is missing; perhaps serviceAcountName is meant for it",
+            "",
+        ),
+        (
+            "csv-field-unknown",
+            |files| deployment(files)["spec"]["replicsa"] = json!(1),
+            "spec.replicsa is no field that there is; perhaps replicas is meant",
+            "",
+        ),
+        (
+            "csv-field-unknown",
+            |files| files.csv["spec"]["maturty"] = json!("alpha"),
+            "spec.maturty is no field that there is; perhaps maturity is meant",
+            "",
+        ),
+    ];
+    for (code, change, message, remedy) in mistakes {
+        let mut files = plain();
+        change(&mut files);
+        let folder = tempfile::tempdir().unwrap();
+        files.write(folder.path());
+        let (_, found, _) = validate(folder.path(), &["--output", "json"]);
+        let report: Value = serde_json::from_str(&found).unwrap();
+        let findings = report["findings"].as_array().unwrap();
+        // What is not defined any more is not what the mistake is about
+        let told: Vec<&Value> = findings
+            .iter()
+            .filter(|told| told["code"] != "crd-owned")
+            .collect();
+        let says = |field: &str, what: &str| told[0][field].as_str().unwrap().contains(what);
+        assert!(
+            told.len() == 1 && told[0]["code"] == code && says("message", message) && says("remedy", remedy),
+            "{message}: {found}"
+        );
+    }
+}
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+
+fn deployment(files: &mut Files) -> &mut Value {
+    &mut files.csv["spec"]["install"]["spec"]["deployments"][0]
+}
+
+fn rename(files: &mut Files, name: &str, other: &str) {
+    let full = |name| format!("operators.operatorframework.io.bundle.{name}.v1");
+    let annotations = files.annotations["annotations"].as_object_mut().unwrap();
+    let value = annotations.remove(&full(name)).unwrap();
+    annotations.insert(full(other), value);
 }
 
 #[test]

@@ -488,6 +488,41 @@ pub fn all() -> Vec<Broken> {
         of("cleanup-as-text", "csv-field", csv("/spec/cleanup", json!("x"))),
         of("webhook-timeout-as-text", "csv-field", webhook(json!({"timeoutSeconds": "soon"}))),
         of("webhook-operations-as-text", "csv-field", webhook(json!({"rules": [{"operations": "CREATE", "apiGroups": ["example.org"], "apiVersions": ["v1"], "resources": ["widgets"]}]}))),
+        of("no-account", "csv-field", without("/spec/install/spec/clusterPermissions/0/serviceAccountName")).differs(UNSEEN),
+        of("empty-account", "csv-field", csv("/spec/install/spec/clusterPermissions/0/serviceAccountName", json!(""))).differs(UNSEEN),
+        of("no-rules", "csv-field", without("/spec/install/spec/clusterPermissions/0/rules")).differs(UNSEEN),
+        of("no-verbs", "csv-field", without("/spec/install/spec/clusterPermissions/0/rules/0/verbs")).differs(UNSEEN),
+        of("account-misspelt", "csv-field", |files| {
+            let permission = &mut files.csv["spec"]["install"]["spec"]["clusterPermissions"][0];
+            permission["serviceAcountName"] = permission["serviceAccountName"].take();
+        })
+        .differs(UNSEEN),
+        of("no-seccomp-type", "csv-field", |files| {
+            put(&mut files.csv, &format!("{DEPLOYMENT}/template/spec/securityContext"), json!({"seccompProfile": {}}));
+        })
+        .differs(UNSEEN),
+        of("no-selector", "csv-field", without("/spec/install/spec/deployments/0/spec/selector")).differs(UNSEEN),
+        of("container-nameless", "csv-field", without("/spec/install/spec/deployments/0/spec/template/spec/containers/0/name")).differs(UNSEEN),
+        of("deployment-nameless", "csv-field", without("/spec/install/spec/deployments/0/name")).differs(UNSEEN),
+        of("required-versionless", "csv-field", |files| {
+            files.csv["spec"]["customresourcedefinitions"]["required"] = json!([{"name": "gadgets.example.org", "kind": "Gadget"}]);
+        })
+        .differs(UNSEEN),
+        of("native-kindless", "csv-field", csv("/spec/nativeAPIs", json!([{"version": "v1"}]))).differs(UNSEEN),
+        of("supported-missing", "csv-field-missing", without("/spec/installModes/0/supported")).differs(MILD),
+        of("image-nameless", "csv-field-missing", without("/spec/relatedImages/0/name")).differs(MILD),
+        of("descriptor-pathless", "csv-field-missing", without("/spec/customresourcedefinitions/owned/0/specDescriptors/0/path")).differs(MILD),
+        of("mediatypeless", "csv-field-missing", without("/spec/icon/0/mediatype")).differs(MILD),
+        of("header-valueless", "csv-field-missing", |files| {
+            let probe = json!({"httpGet": {"port": 8080, "httpHeaders": [{"name": "A"}]}});
+            put(&mut files.csv, &format!("{DEPLOYMENT}/template/spec/containers/0/livenessProbe"), probe);
+        })
+        .differs(MILD),
+        of("maturity-misspelt", "csv-field-unknown", csv("/spec/maturty", json!("alpha"))).differs(MILD),
+        of("replicas-misspelt", "csv-field-unknown", csv("/spec/install/spec/deployments/0/spec/replicsa", json!(1))).differs(MILD),
+        of("pod-account-misspelt", "csv-field-unknown",
+            csv("/spec/install/spec/deployments/0/spec/template/spec/serviceAcountName", json!("widgets"))).differs(MILD),
+        of("metadata-misspelt", "csv-field-unknown", csv("/metadata/anotations", json!({}))).differs(MILD),
         of("created-at-no-time", "csv-field", csv("/metadata/creationTimestamp", json!("today"))),
         of("name-upper", "csv-name", csv("/metadata/name", json!("Widgets.v1.2.0"))),
         of("name-long", "csv-name", csv("/metadata/name", json!(format!("{}.v1.2.0", "w".repeat(60))))),
@@ -499,6 +534,9 @@ pub fn all() -> Vec<Broken> {
         of("version-v", "csv-version", csv("/spec/version", json!("v1.2.0")))
             .differs("upstream drops the v, and refuses the catalog that is made of it"),
         of("versionless", "csv-version", without("/spec/version")).differs("upstream refuses it in the catalog that is made of it"),
+        of("name-of-another-version", "csv-name-version", csv("/metadata/name", json!("widgets.v1.2.1"))).differs(MILD),
+        of("icon-no-base64", "icon", csv("/spec/icon/0/base64data", json!("no base64!"))).differs(MILD),
+        of("icon-of-another-type", "icon", csv("/spec/icon/0/mediatype", json!("image/webp"))).differs(MILD),
         of("release", "csv-release", csv("/spec/release", json!("1"))),
         of("kube-version", "csv-min-kube-version", csv("/spec/minKubeVersion", json!("1.28"))),
         of("any-kube-version", "csv-min-kube-version-missing", without("/spec/minKubeVersion")).differs(MILD),
@@ -553,7 +591,7 @@ pub fn all() -> Vec<Broken> {
             put(&mut files.csv, &format!("{DEPLOYMENT}/template/spec/containers/0/image"), json!("A b"));
         })
         .differs(UNSEEN),
-        of("replicas-as-text", "csv-deployment", |files| {
+        of("replicas-as-text", "csv-field", |files| {
             put(&mut files.csv, &format!("{DEPLOYMENT}/replicas"), json!("1"));
         }),
         of("webhook-all-groups", "csv-webhook", webhook(json!({"rules": [
@@ -563,6 +601,10 @@ pub fn all() -> Vec<Broken> {
             {"apiGroups": ["operators.coreos.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["subscriptions"]}]})))
         .differs(UNSEEN),
         of("webhook-of-nobody", "csv-webhook", webhook(json!({"deploymentName": "gadgets"}))).differs(UNSEEN),
+        of("webhook-type", "csv-webhook", webhook(json!({"type": "AdmissionWebhook"}))).differs(UNSEEN),
+        of("conversion-without-side-effects", "csv-webhook", webhook(json!({"type": "ConversionWebhook", "sideEffects": null,
+            "conversionCRDs": ["widgets.example.org"]})))
+        .differs(UNSEEN),
         of("webhook-side-effects", "csv-webhook", webhook(json!({"sideEffects": "Some"}))).differs(UNSEEN),
         of("webhook-review", "csv-webhook", webhook(json!({"admissionReviewVersions": ["v1beta1"]}))).differs(UNSEEN),
         of("webhook-name", "csv-webhook", webhook(json!({"generateName": "V"}))).differs(UNSEEN),
@@ -637,6 +679,10 @@ pub fn all() -> Vec<Broken> {
         of("crd-items-as-text", "manifest-field", schema("status", json!({"type": "array", "items": "x"}))).differs(INNER),
         of("crd-subresources-as-number", "manifest-field", defined("/spec/versions/0/subresources", json!(1))),
         of("config-map-of-numbers", "manifest-field", object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": 1}}))).differs(UNSEEN),
+        of("crd-field-misspelt", "manifest-field-unknown", schema("status", json!({"type": "object", "descripton": "a"}))).differs(MILD),
+        of("service-field-misspelt", "manifest-field-unknown", object(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+            "spec": {"slector": {"a": "b"}, "ports": [{"port": 80}]}})))
+        .differs(MILD),
         of("crd-unknown-fields", "crd-schema", defined("/spec/preserveUnknownFields", json!(true))),
         of("crd-schemaless", "crd-schema", |files| take(&mut files.crd, "/spec/versions/0/schema")).differs(INNER),
         of("crd-typeless", "crd-schema", schema("status", json!({"description": "a"}))).differs(INNER),

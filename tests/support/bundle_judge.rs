@@ -47,3 +47,20 @@ pub fn findings_amid(bundle: &Path, optional: &[&str], environment: &[(&str, &st
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     serde_json::from_value(verdict["results"].take()).unwrap()
 }
+
+/// Upstream's definition of the ClusterServiceVersion: the schema by which the API server judges one.
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+pub fn definition() -> Value {
+    let module = "github.com/operator-framework/api";
+    let mut list = Command::new("go");
+    list.args(["list", "-m", "-f", "{{.Dir}}", module])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("hack/judge"));
+    let output = list.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let folder = String::from_utf8(output.stdout).unwrap();
+    let file = Path::new(folder.trim()).join("crds/operators.coreos.com_clusterserviceversions.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut definition = roadstead::olm::yaml::value(&text).unwrap();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take()
+}

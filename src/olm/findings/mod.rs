@@ -90,6 +90,12 @@ impl Finding {
         let file = file.into();
         Self::new(code, &Place { file, line: 0 }, message)
     }
+
+    /// With what to do in this very case, where the rule says it of another one.
+    pub(in crate::olm) fn remedied_by(mut self, remedy: &'static str) -> Self {
+        self.remedy = remedy;
+        self
+    }
 }
 
 /// How many findings there are of each severity.

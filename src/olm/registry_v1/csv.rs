@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::apps::v1::DeploymentSpec;
 use semver::Version;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::Suite;
 use super::metadata::package;
 use super::read::{Bundle, Object};
 use crate::olm::csv::INSTALL_MODES;
+use crate::olm::fbc::blob::{Icon, Text};
+use crate::olm::fbc::check_icon;
 use crate::olm::fbc::image::Reference;
 use crate::olm::fbc::range::Range;
 use crate::olm::findings::{Code, Finding, bundle as codes, catalog};
@@ -30,13 +32,11 @@ const ANNOTATIONS: [&str; 5] = [
 pub(super) fn only<'a>(bundle: &'a Bundle, found: &mut Vec<Finding>) -> Option<&'a Object> {
     let mut csvs = bundle.objects.iter().filter(|object| object.is_csv());
     let first = csvs.next();
-    if first.is_none() {
+    // It may be in what could not be read
+    if first.is_none() && !bundle.has_unread {
         let folder = bundle.folder.join("manifests");
-        found.push(Finding::of_file(
-            &codes::CSV_COUNT,
-            folder,
-            "there is no ClusterServiceVersion",
-        ));
+        let none = Finding::of_file(&codes::CSV_COUNT, folder, "there is no ClusterServiceVersion");
+        found.push(none.remedied_by("Add one to manifests/; `roadstead bundle generate` writes it."));
     }
     for more in csvs {
         let message = format!("{} is one more than the first", more.name());
@@ -45,12 +45,16 @@ pub(super) fn only<'a>(bundle: &'a Bundle, found: &mut Vec<Finding>) -> Option<&
     first
 }
 
-pub(super) fn check(bundle: &Bundle, csv: &Object, found: &mut Vec<Finding>) {
+pub(super) fn check(bundle: &Bundle, csv: &Object, suites: &[Suite], found: &mut Vec<Finding>) {
     let mut judge = Judge { bundle, csv, found };
     judge.names();
     judge.versions();
     judge.annotations();
     judge.install_modes();
+    if !suites.contains(&Suite::OperatorHub) {
+        // Which has the same rule as an error
+        judge.icons();
+    }
     judge.images();
     judge.deployments();
     judge.accounts();
@@ -110,12 +114,15 @@ impl Judge<'_> {
     fn versions(&mut self) {
         let csv = self.csv;
         let version = csv.text("/spec/version");
-        if let Err(why) = version.parse::<Version>() {
-            self.found(
+        match (is_unset(csv, "/spec/version"), version.parse::<Version>()) {
+            (true, _) => self.found(&codes::CSV_VERSION, "/spec", "spec.version is missing"),
+            (false, Err(why)) if is_text(csv, "/spec/version") => self.found(
                 &codes::CSV_VERSION,
                 "/spec/version",
                 format!("spec.version is {version:?}: {why}"),
-            );
+            ),
+            (false, Ok(version)) => self.version_of_name(&version),
+            (false, Err(_)) => {}
         }
         let release = csv.text("/spec/release");
         let expected = format!("{}-v{version}-{release}", package(self.bundle));
@@ -124,12 +131,30 @@ impl Judge<'_> {
             self.found(&codes::CSV_RELEASE, "/metadata/name", message);
         }
         let least = csv.text("/spec/minKubeVersion");
-        if least.trim().is_empty() {
+        if is_unset(csv, "/spec/minKubeVersion") {
             let message = "spec.minKubeVersion is missing";
             self.found(&codes::CSV_MIN_KUBE_VERSION_MISSING, "/spec", message);
-        } else if let Err(why) = least.parse::<Version>() {
+        } else if is_text(csv, "/spec/minKubeVersion")
+            && let Err(why) = least.parse::<Version>()
+        {
             let message = format!("spec.minKubeVersion is {least:?}: {why}");
             self.found(&codes::CSV_MIN_KUBE_VERSION, "/spec/minKubeVersion", message);
+        }
+    }
+
+    /// People and tools read the version off the name; where they see another one, so does nobody who is told of the upgrade.
+    fn version_of_name(&mut self, version: &Version) {
+        let name = self.csv.name();
+        let Some((_, named)) = name.split_once(".v") else {
+            return;
+        };
+        // Names hold no plus
+        let said = version.to_string();
+        let is_same = [said.replace('+', "-"), said.replace('+', ".")].contains(&named.to_owned())
+            || said.split('+').next() == Some(named);
+        if named.parse::<Version>().is_ok() && !is_same {
+            let message = format!("metadata.name is {name}, and spec.version is {version}");
+            self.found(&codes::CSV_NAME_VERSION, "/metadata/name", message);
         }
     }
 
@@ -159,12 +184,24 @@ impl Judge<'_> {
         let at = "/spec/installModes";
         let modes = self.csv.list(at);
         if modes.is_empty() {
-            return self.found(&codes::CSV_INSTALL_MODES, "/spec", "spec.installModes is missing");
+            // What is no list is told by its type
+            if matches!(
+                self.csv.body.pointer(at),
+                None | Some(Value::Null | Value::Array(_))
+            ) {
+                self.found(&codes::CSV_INSTALL_MODES, "/spec", "spec.installModes is missing");
+            }
+            return;
         }
         let mut seen = BTreeSet::new();
         for (index, mode) in modes.iter().enumerate() {
             let kind = text(mode, "/type");
             let pointer = format!("{at}/{index}");
+            // What is no object, or no text, is told by its type
+            let is_typed = mode.is_object() && matches!(mode["type"], Value::Null | Value::String(_));
+            if !is_typed {
+                continue;
+            }
             if !INSTALL_MODES.contains(&kind) {
                 let message = format!("spec.installModes[{index}].type is {kind:?}");
                 self.found(&codes::CSV_INSTALL_MODES, &pointer, message);
@@ -176,8 +213,30 @@ impl Judge<'_> {
                 );
             }
         }
-        if !modes.iter().any(|mode| mode["supported"] == true) {
-            self.found(&codes::CSV_INSTALL_MODES, at, "none is supported");
+        let is_unsupported = |mode: &Value| matches!(mode["supported"], Value::Null | Value::Bool(false));
+        if modes.iter().all(is_unsupported) {
+            let message = "of spec.installModes none is supported";
+            let remedy = "Set `supported: true` for at least one, such as AllNamespaces.";
+            let finding = self.csv.finding(&codes::CSV_INSTALL_MODES, at, message);
+            self.found.push(finding.remedied_by(remedy));
+        }
+    }
+
+    fn icons(&mut self) {
+        for (index, icon) in self.csv.list("/spec/icon").iter().enumerate() {
+            // What is missing is told as that
+            let (Some(data), Some(mediatype)) = (icon["base64data"].as_str(), icon["mediatype"].as_str())
+            else {
+                continue;
+            };
+            let icon = Icon {
+                base64data: Text(data.into()),
+                mediatype: Text(mediatype.into()),
+            };
+            if let Err(why) = check_icon(&icon) {
+                let message = format!("spec.icon[{index}] {why}");
+                self.found(&catalog::ICON, &format!("/spec/icon/{index}"), message);
+            }
         }
     }
 
@@ -212,10 +271,12 @@ impl Judge<'_> {
         let mut seen = BTreeSet::new();
         for (index, deployment) in self.csv.list(at).iter().enumerate() {
             let (pointer, name) = (format!("{at}/{index}"), text(deployment, "/name"));
-            if !is_dns_subdomain(name) {
+            // One that is missing is told as that
+            let is_named = !name.is_empty();
+            if is_named && !is_dns_subdomain(name) {
                 let message = format!("the name of a Deployment is {name:?}");
                 self.found(&codes::CSV_DEPLOYMENT, &pointer, message);
-            } else if !seen.insert(name) {
+            } else if is_named && !seen.insert(name) {
                 self.found(
                     &codes::CSV_DEPLOYMENT,
                     &pointer,
@@ -280,13 +341,30 @@ impl Judge<'_> {
     }
 }
 
+/// Whether there is nothing, for whoever reads it as text.
+fn is_unset(csv: &Object, pointer: &str) -> bool {
+    match csv.body.pointer(pointer) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.trim().is_empty(),
+        Some(_) => false,
+    }
+}
+
+/// What is none is told by its type.
+fn is_text(csv: &Object, pointer: &str) -> bool {
+    csv.body.pointer(pointer).is_some_and(Value::is_string)
+}
+
 /// Whether the API server would take a Deployment with this specification, as far as the operator's authors get it wrong.
+/// What is missing, or of another type, is told elsewhere.
 fn spec_of(spec: &Value) -> Result<(), String> {
-    serde_json::from_value::<DeploymentSpec>(spec.clone()).map_err(|error| error.to_string())?;
     let labels = spec["selector"]["matchLabels"].as_object();
     let expressions = list(spec, "/selector/matchExpressions");
-    if labels.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
+    if spec["selector"].is_object() && labels.is_none_or(Map::is_empty) && expressions.is_empty() {
         return Err("spec.selector is empty".to_owned());
+    }
+    if !spec["template"].is_object() {
+        return Ok(());
     }
     let on_pods = &spec["template"]["metadata"]["labels"];
     let lacking = labels
@@ -299,14 +377,14 @@ fn spec_of(spec: &Value) -> Result<(), String> {
         ));
     }
     let containers = list(spec, "/template/spec/containers");
-    if containers.is_empty() {
+    if spec["template"]["spec"]["containers"] == json!([]) {
         return Err("spec.template.spec.containers is empty".to_owned());
     }
     let mut seen = BTreeSet::new();
     for container in containers {
         let name = text(container, "/name");
-        if name.is_empty() || !seen.insert(name) {
-            return Err(format!("the name of a container is {name:?}, or there twice"));
+        if !name.is_empty() && !seen.insert(name) {
+            return Err(format!("two containers are named {name:?}"));
         }
         let image = text(container, "/image");
         Reference::of(image).map_err(|why| format!("container {name}: image is {image:?}: {why}"))?;

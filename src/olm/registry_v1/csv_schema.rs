@@ -1,4 +1,8 @@
 //! The types of a ClusterServiceVersion (`operators/v1alpha1` of operator-framework/api), as a schema.
+//!
+//! Nobody sees the file as it is: OLM reads it into those types and writes them, with an empty text, 0 or `false` for what is missing, and `null` for
+//! a list. So of what upstream's definition requires, `required` is what is refused in that form, and [`WRITTEN`] what is taken. Left out is what a rule of its own
+//! tells: webhooks, the types of install modes, related images, and what is owned.
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::api::apps::v1::DeploymentSpec;
@@ -7,11 +11,25 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+/// Fields that are required, and without which OLM's copy is taken all the same.
+pub(super) const WRITTEN: &str = "$written";
+/// Types of which each value is another's to judge.
+pub(super) const ANYTHING: &str = "$anything";
+
 /// The whole object. What it has of Kubernetes is in the generator.
 pub(super) fn of(generator: &mut SchemaGenerator) -> Value {
-    let described = list(described_kind());
-    let described = object([("owned", described.clone()), ("required", described)]);
-    let mode = texts(["type"]).chain([("supported", boolean())]);
+    let definition = definition();
+    let definitions = object([
+        ("owned", list(definition.clone())),
+        (
+            "required",
+            list(requiring(definition, &["name", "version", "kind"])),
+        ),
+    ]);
+    let services = list(api_service());
+    let services = object([("owned", services.clone()), ("required", services)]);
+    let mode = object(texts(["type"]).chain([("supported", boolean())]));
+    let native = requiring(object(texts(["group", "version", "kind"])), &["version", "kind"]);
     let spec = texts([
         "version",
         "release",
@@ -23,48 +41,66 @@ pub(super) fn of(generator: &mut SchemaGenerator) -> Value {
     ])
     .chain([
         ("install", install(generator)),
-        ("customresourcedefinitions", described.clone()),
-        ("apiservicedefinitions", described),
+        ("customresourcedefinitions", definitions),
+        ("apiservicedefinitions", services),
         ("webhookdefinitions", list(webhook(generator))),
-        ("nativeAPIs", list(object(texts(["group", "version", "kind"])))),
+        ("nativeAPIs", list(written(native, &["group"]))),
         ("keywords", list(text())),
         ("maintainers", list(object(texts(["name", "email"])))),
         ("provider", object(texts(["name", "url"]))),
         ("links", list(object(texts(["name", "url"])))),
-        ("icon", list(object(texts(["base64data", "mediatype"])))),
-        ("installModes", list(object(mode))),
+        ("icon", list(whole(["base64data", "mediatype"]))),
+        ("installModes", list(written(mode, &["supported"]))),
         ("labels", map(text())),
         ("annotations", map(text())),
-        ("selector", part::<LabelSelector>(generator)),
-        ("cleanup", object([("enabled", boolean())])),
+        ("selector", selector()),
+        ("cleanup", written(object([("enabled", boolean())]), &["enabled"])),
         ("skips", list(text())),
-        ("relatedImages", list(object(texts(["name", "image"])))),
+        (
+            "relatedImages",
+            list(written(object(texts(["name", "image"])), &["name"])),
+        ),
     ]);
-    object([
+    let all = texts(["apiVersion", "kind"]).chain([
         ("metadata", part::<ObjectMeta>(generator)),
-        ("spec", object(spec)),
-    ])
+        ("spec", requiring(object(spec), &["displayName", "install"])),
+        // OLM writes it
+        ("status", anything()),
+    ]);
+    requiring(object(all), &["spec"])
 }
 
 fn install(generator: &mut SchemaGenerator) -> Value {
     let rules = list(part::<PolicyRule>(generator));
-    let permissions = list(object(texts(["serviceAccountName"]).chain([("rules", rules)])));
+    let permissions = object(texts(["serviceAccountName"]).chain([("rules", rules)]));
+    let permissions = list(requiring(permissions, &["serviceAccountName", "rules"]));
     let deployment = texts(["name"]).chain([
         ("label", map(text())),
         ("spec", part::<DeploymentSpec>(generator)),
     ]);
     let strategy = object([
-        ("deployments", list(object(deployment))),
+        (
+            "deployments",
+            list(requiring(object(deployment), &["name", "spec"])),
+        ),
         ("permissions", permissions.clone()),
         ("clusterPermissions", permissions),
     ]);
-    object([("strategy", text()), ("spec", strategy)])
+    let strategy = requiring(strategy, &["deployments"]);
+    requiring(
+        object([("strategy", text()), ("spec", strategy)]),
+        &["strategy", "spec"],
+    )
 }
 
-/// A definition or an API that is owned or required: the fields of both, since those of one name hold the same.
-fn described_kind() -> Value {
-    let descriptor = texts(["path", "displayName", "description"]).chain([("x-descriptors", list(text()))]);
-    let descriptors = list(object(descriptor));
+/// A definition that is owned or required.
+fn definition() -> Value {
+    let fields = texts(["name", "version", "kind", "displayName", "description"]);
+    object(fields.chain(shown()))
+}
+
+/// An API of a server of its own that is owned or required.
+fn api_service() -> Value {
     let fields = texts([
         "name",
         "group",
@@ -74,14 +110,34 @@ fn described_kind() -> Value {
         "displayName",
         "description",
     ])
-    .chain([
-        ("containerPort", whole_number()),
-        ("resources", list(object(texts(["name", "kind", "version"])))),
+    .chain([("containerPort", whole_number())]);
+    let service = object(fields.chain(shown()));
+    written(requiring(service, &["group", "version", "kind"]), &["name"])
+}
+
+/// What consoles show of either.
+fn shown() -> [(&'static str, Value); 4] {
+    let descriptor = texts(["path", "displayName", "description"])
+        .chain([("x-descriptors", list(text())), ("value", anything())]);
+    let descriptors = list(written(object(descriptor), &["path"]));
+    [
+        ("resources", list(whole(["name", "kind", "version"]))),
         ("specDescriptors", descriptors.clone()),
         ("statusDescriptors", descriptors.clone()),
         ("actionDescriptors", descriptors),
-    ]);
-    object(fields)
+    ]
+}
+
+/// As Kubernetes has it; but nobody goes by this one, so nobody refuses it.
+fn selector() -> Value {
+    let expression = object(texts(["key", "operator"]).chain([("values", list(text()))]));
+    object([
+        ("matchLabels", map(text())),
+        (
+            "matchExpressions",
+            list(written(expression, &["key", "operator"])),
+        ),
+    ])
 }
 
 fn webhook(generator: &mut SchemaGenerator) -> Value {
@@ -130,6 +186,25 @@ fn whole_number() -> Value {
 fn object(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let fields = fields.into_iter().map(|(name, schema)| (name.to_owned(), schema));
     json!({"type": "object", "properties": fields.collect::<Map<_, _>>()})
+}
+
+/// Texts alone, all of which are [`WRITTEN`].
+fn whole<const N: usize>(names: [&'static str; N]) -> Value {
+    written(object(texts(names)), &names)
+}
+
+fn requiring(mut schema: Value, names: &[&str]) -> Value {
+    schema["required"] = json!(names);
+    schema
+}
+
+fn written(mut schema: Value, names: &[&str]) -> Value {
+    schema[WRITTEN] = json!(names);
+    schema
+}
+
+fn anything() -> Value {
+    json!({ANYTHING: true})
 }
 
 fn map(values: Value) -> Value {

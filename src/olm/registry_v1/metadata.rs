@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::nearest::nearest;
 use super::read::{Bundle, Object};
 use crate::olm::catalog::channels_of;
 use crate::olm::fbc;
@@ -13,10 +14,15 @@ const PREFIX: &str = "operators.operatorframework.io.bundle.";
 
 pub(super) fn check(bundle: &Bundle, found: &mut Vec<Finding>) {
     match &bundle.annotations {
+        // They may be in what could not be read
+        None if bundle.has_unread_metadata => {}
         None => {
             let folder = bundle.folder.join("metadata");
-            let message = "no file holds `annotations`";
-            found.push(Finding::of_file(&codes::BUNDLE_ANNOTATION, folder, message));
+            let message = "annotations.yaml is missing: no file of the folder holds `annotations`";
+            let missing = Finding::of_file(&codes::BUNDLE_ANNOTATION, folder, message);
+            found.push(missing.remedied_by(
+                "Write metadata/annotations.yaml: below `annotations:` mediatype, manifests, metadata, package and channels, each as operators.operatorframework.io.bundle.NAME.v1; `roadstead bundle generate` does.",
+            ));
         }
         Some(annotations) => self::annotations(annotations, found),
     }
@@ -42,6 +48,26 @@ pub(super) fn channels(annotations: &Object) -> (Vec<&str>, Option<&str>) {
     )
 }
 
+/// That an annotation is missing, and what is there under almost its name.
+fn missing(annotations: &Object, name: &str) -> String {
+    const KNOWN: [&str; 6] = [
+        "mediatype",
+        "manifests",
+        "metadata",
+        "package",
+        "channels",
+        "channel.default",
+    ];
+    let full = |name: &str| format!("{PREFIX}{name}.v1");
+    let others = annotations.body["annotations"].as_object().into_iter().flatten();
+    let others = others.map(|(other, _)| other.as_str());
+    let is_known = |other: &&str| KNOWN.iter().any(|known| full(known) == *other);
+    match nearest(&full(name), others.filter(|other| !is_known(other))) {
+        Some(other) => format!("{} is missing; perhaps {other} is meant for it", full(name)),
+        None => format!("{} is missing", full(name)),
+    }
+}
+
 fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
     let mut wrong = |code, name: &str, message: String| {
         let pointer = format!("/annotations/{PREFIX}{name}.v1");
@@ -54,22 +80,30 @@ fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
     ] {
         let said = annotation(annotations, name);
         if said.map(|said| said.trim_end_matches('/')) != Some(value.trim_end_matches('/')) {
-            let said = said.map_or_else(|| "missing".to_owned(), |said| format!("{said:?}"));
-            let message = format!("{PREFIX}{name}.v1 is {said}; it must be {value:?}");
+            let message = match said {
+                None => format!("{}; it must be {value:?}", missing(annotations, name)),
+                Some(said) => format!("{PREFIX}{name}.v1 is {said:?}; it must be {value:?}"),
+            };
             wrong(&codes::BUNDLE_ANNOTATION, name, message);
         }
     }
-    let package = annotation(annotations, "package").unwrap_or_default();
+    let package = annotation(annotations, "package");
     // It is part of a label's key
-    if !is_dns_subdomain(package) || package.len() > LONGEST_LABEL {
-        let message = format!(
-            "{PREFIX}package.v1 is {package:?}; it must be lower-case letters, digits, dashes and dots, {LONGEST_LABEL} at most"
-        );
+    if !package.is_some_and(|package| is_dns_subdomain(package) && package.len() <= LONGEST_LABEL) {
+        let accepted =
+            format!("it must be lower-case letters, digits, dashes and dots, {LONGEST_LABEL} at most");
+        let message = match package {
+            None => format!("{}; {accepted}", missing(annotations, "package")),
+            Some(package) => format!("{PREFIX}package.v1 is {package:?}; {accepted}"),
+        };
         wrong(&codes::BUNDLE_ANNOTATION, "package", message);
     }
     let (channels, default) = channels(annotations);
     if channels.is_empty() {
-        let message = format!("{PREFIX}channels.v1 names none");
+        let message = match annotation(annotations, "channels") {
+            None => missing(annotations, "channels"),
+            Some(_) => format!("{PREFIX}channels.v1 names none"),
+        };
         wrong(&codes::BUNDLE_CHANNELS, "channels", message);
     }
     for channel in channels.iter().filter(|channel| !is_channel(channel)) {
@@ -83,7 +117,7 @@ fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
             let message = format!("{PREFIX}channel.default.v1 is empty");
             wrong(&codes::BUNDLE_CHANNELS, "channel.default", message);
         }
-        Some(default) if !channels.contains(&default) => {
+        Some(default) if !channels.is_empty() && !channels.contains(&default) => {
             let message = format!(
                 "the default channel is {default:?}, and the channels are {}",
                 listed(channels)

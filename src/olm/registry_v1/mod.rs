@@ -19,6 +19,7 @@ mod field_path;
 mod hub;
 mod metadata;
 mod multiarch;
+mod nearest;
 mod object_meta;
 mod objects;
 mod olm_v1;
@@ -87,7 +88,7 @@ pub fn validate_for(categories: &Categories, folder: &Path, suites: &[Suite]) ->
     let csv = csv::only(&bundle, &mut found);
     if let Some(csv) = csv {
         shapes::check(csv, &mut found);
-        csv::check(&bundle, csv, &mut found);
+        csv::check(&bundle, csv, suites, &mut found);
         examples::check(&bundle, csv, &mut found);
         agreement::check(&bundle, csv, &mut found);
     }

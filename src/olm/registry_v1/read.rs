@@ -30,6 +30,10 @@ pub struct Bundle {
     pub(super) properties: Option<Object>,
     /// Bytes of manifests/, compressed and in base64, as OLM's unpacker puts them into a ConfigMap.
     pub(super) packed: usize,
+    /// Whether something of manifests/ could not be read, so that nobody knows what is missing.
+    pub(super) has_unread: bool,
+    /// The same of metadata/.
+    pub(super) has_unread_metadata: bool,
 }
 
 /// A document and where it is.
@@ -102,14 +106,23 @@ impl Bundle {
             dependencies: None,
             properties: None,
             packed: 0,
+            has_unread: false,
+            has_unread_metadata: false,
         };
         for path in files(folder, MANIFESTS, &mut found) {
             let Some(text) = content(&path, &mut found) else {
                 continue;
             };
             bundle.packed += packed(text.as_bytes());
-            bundle.objects.extend(only(&path, &text, &mut found));
+            let mut of_file = Vec::new();
+            bundle.objects.extend(only(&path, &text, &mut of_file));
+            if !is_document(&path) {
+                of_file = of_file.into_iter().map(misplaced).collect();
+            }
+            found.extend(of_file);
         }
+        bundle.has_unread = found.iter().any(is_unread);
+        let of_manifests = found.len();
         for path in files(folder, METADATA, &mut found) {
             let Some(text) = content(&path, &mut found) else {
                 continue;
@@ -129,6 +142,7 @@ impl Bundle {
             };
             place.get_or_insert(object);
         }
+        bundle.has_unread_metadata = found[of_manifests..].iter().any(is_unread);
         Ok((bundle, found))
     }
 
@@ -155,6 +169,39 @@ impl Bundle {
     }
 }
 
+/// Whether it says that something was not read.
+fn is_unread(finding: &Finding) -> bool {
+    [
+        &codes::BUNDLE_LAYOUT,
+        &codes::MANIFEST_UNREADABLE,
+        &codes::MANIFEST_SYNTAX,
+    ]
+    .iter()
+    .any(|code| code.name == finding.code)
+}
+
+/// What is wrong with a file that by its name was not meant to hold an object.
+fn misplaced(finding: Finding) -> Finding {
+    if finding.code != codes::MANIFEST_SYNTAX.name {
+        return finding;
+    }
+    finding.remedied_by(
+        "Take the file out of manifests/: each file there is read as an object, whatever its name.",
+    )
+}
+
+/// What to do where a folder is not there, or holds nothing.
+fn filled(name: &str) -> &'static str {
+    match name {
+        MANIFESTS => {
+            "Put the manifests into manifests/: ClusterServiceVersion, definitions, and what else OLM is to install; `roadstead bundle generate` does."
+        }
+        _ => {
+            "Make the folder metadata/ with an annotations.yaml that says what the bundle is; `roadstead bundle generate` does."
+        }
+    }
+}
+
 /// The files of one of the two folders, sorted. Of metadata/ only those that may be read are.
 fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
     let inner = folder.join(name);
@@ -169,8 +216,15 @@ fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
     let entries = match listed {
         Ok(entries) => entries,
         Err(error) => {
-            let message = format!("the folder {name}/ cannot be read: {error}");
-            found.push(Finding::of_file(&codes::BUNDLE_LAYOUT, folder, message));
+            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+            let finding = if is_missing {
+                let message = format!("the folder {name}/ is missing");
+                Finding::of_file(&codes::BUNDLE_LAYOUT, folder, message).remedied_by(filled(name))
+            } else {
+                let message = format!("the folder {name}/ cannot be read: {error}");
+                Finding::of_file(&codes::BUNDLE_LAYOUT, folder, message)
+            };
+            found.push(finding);
             return Vec::new();
         }
     };
@@ -200,16 +254,13 @@ fn files(folder: &Path, name: &str, found: &mut Vec<Finding>) -> Vec<PathBuf> {
     }
     paths.sort();
     if paths.is_empty() && name == MANIFESTS {
-        found.push(Finding::of_file(
-            &codes::BUNDLE_LAYOUT,
-            &inner,
-            "it holds no file",
-        ));
+        let empty = Finding::of_file(&codes::BUNDLE_LAYOUT, &inner, "it holds no file");
+        found.push(empty.remedied_by(filled(name)));
     }
     paths
 }
 
-/// Whether a file of metadata/ is one that says something of the bundle, by its name.
+/// Whether a file holds a document, by its name. Of metadata/ upstream reads no other.
 fn is_document(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
@@ -278,11 +329,8 @@ fn only(path: &Path, text: &str, found: &mut Vec<Finding>) -> Option<Object> {
         });
     });
     if before == 0 {
-        found.push(Finding::of_file(
-            &codes::MANIFEST_SYNTAX,
-            path,
-            "the file holds no object",
-        ));
+        let empty = Finding::of_file(&codes::MANIFEST_SYNTAX, path, "the file holds no object");
+        found.push(empty.remedied_by("Take the file out, or write the object into it."));
     }
     if let Some(object) = &first {
         tell_twice(object, found);

@@ -1,7 +1,8 @@
-//! Whether fields hold what the types hold into which the API server, OLM and upstream's tools read a manifest: text, a number, a list and so on.
+//! Whether fields hold what the types hold into which the API server, OLM and upstream's tools read a manifest: text, a number, a list and so on; whether
+//! there is such a field at all; and, of a ClusterServiceVersion, whether what is required is there.
 //!
-//! Types of Kubernetes come from its own OpenAPI document, those of a ClusterServiceVersion from [`super::csv_schema`]. What no type knows is nobody's
-//! concern here, and `null` is as good as nothing: so reads Go.
+//! Types of Kubernetes come from its own OpenAPI document, those of a ClusterServiceVersion from [`super::csv_schema`]. `null` is as good as nothing: so
+//! reads Go.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,15 +18,50 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::csv_schema;
+use super::csv_schema::{self, ANYTHING, WRITTEN};
+use super::nearest::nearest;
 use super::read::Object;
 use crate::olm::contents::label;
 use crate::olm::findings::{Finding, bundle as codes, shortened};
 use crate::olm::manifests::{list, text};
 use crate::olm::pointer::{dotted, escaped};
 
-/// Types of which each value is another's to judge.
-const ANYTHING: &str = "$anything";
+/// Fields that are there since a later Kubernetes than the one whose document this is; up to 1.37.
+const NEWER: [(&str, &[&str]); 17] = [
+    ("ClusterTrustBundleProjection", &["user"]),
+    ("ConfigMapVolumeSource", &["defaultUser"]),
+    ("Container", &["restartPolicyRules"]),
+    ("DownwardAPIVolumeFile", &["user"]),
+    ("DownwardAPIVolumeSource", &["defaultUser"]),
+    ("EmptyDirVolumeSource", &["mode"]),
+    ("EnvVarSource", &["fileKeyRef"]),
+    ("EphemeralContainer", &["restartPolicyRules"]),
+    ("GRPCAction", &["mode"]),
+    ("HTTPGetAction", &["protocol"]),
+    ("KeyToPath", &["user"]),
+    (
+        "PodSpec",
+        &[
+            "evictionResponders",
+            "hostnameOverride",
+            "schedulingGroup",
+            "workloadRef",
+        ],
+    ),
+    ("ProjectedVolumeSource", &["defaultUser"]),
+    ("SecretVolumeSource", &["defaultUser"]),
+    ("ServiceAccountTokenProjection", &["user"]),
+    ("VolumeMount", &["bindMountOptions"]),
+    ("VolumeProjection", &["podCertificate"]),
+];
+const TEXT: &str = "text";
+/// Where the API server takes the empty text, or 0, of what is required.
+const TAKEN_EMPTY: [(&str, &str); 4] = [
+    ("HTTPHeader", "value"),
+    ("ISCSIVolumeSource", "lun"),
+    ("SleepAction", "seconds"),
+    ("Sysctl", "value"),
+];
 
 /// What a manifest of each kind holds, by its API version and kind; and the types that these are made of, by their names.
 struct Types {
@@ -51,6 +87,7 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
     add::<PodDisruptionBudget>(&mut kinds, &mut generator);
     add::<PriorityClass>(&mut kinds, &mut generator);
     let mut parts = generator.take_definitions(true);
+    amend(&mut parts);
     // The document calls it an object, and it holds a default or a choice, whatever that is
     parts.insert(JSON::schema_name().into_owned(), json!({ANYTHING: true}));
     Types {
@@ -59,6 +96,26 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
         quantity: Quantity::schema_name().into_owned(),
     }
 });
+
+fn amend(parts: &mut Map<String, Value>) {
+    const CORE: &str = "io.k8s.api.core.v1.";
+    for (part, fields) in NEWER {
+        let Some(part) = parts.get_mut(&format!("{CORE}{part}")) else {
+            continue;
+        };
+        for field in fields {
+            part["properties"][field] = json!({ANYTHING: true});
+        }
+    }
+    for (part, field) in TAKEN_EMPTY {
+        let Some(part) = parts.get_mut(&format!("{CORE}{part}")) else {
+            continue;
+        };
+        let others = list(part, "/required").iter().filter(|other| *other != field);
+        part["required"] = others.cloned().collect();
+        part[WRITTEN] = json!([field]);
+    }
+}
 
 fn add<K: k8s_openapi::Resource + JsonSchema>(
     kinds: &mut BTreeMap<(&'static str, &'static str), Value>,
@@ -76,87 +133,203 @@ pub(super) fn check(object: &Object, found: &mut Vec<Finding>) {
     let Some(schema) = types.kinds.get(&kind) else {
         return;
     };
-    let mut wrong = Vec::new();
-    types.judge(schema, &object.body, String::new(), &mut wrong);
-    for Wrong { at, accepted } in wrong {
-        let value = object.body.pointer(&at).unwrap_or(&Value::Null);
-        let said = format!("{} is {}; it must be {accepted}", dotted(&at), shortened(value));
-        if object.is_csv() {
-            found.push(object.finding(&codes::CSV_FIELD, &at, said));
+    let mut walk = Walk {
+        types,
+        is_csv: object.is_csv(),
+        wrong: Vec::new(),
+    };
+    walk.judge(schema, &object.body, String::new());
+    for wrong in walk.wrong {
+        found.push(wrong.told_of(object));
+    }
+}
+
+/// A field with which something is wrong, and what.
+struct Wrong {
+    at: String,
+    why: Why,
+}
+
+enum Why {
+    /// It holds something else than its type.
+    Type { accepted: &'static str },
+    /// It is required. What is there under almost that name is meant for it.
+    Missing {
+        /// Whether that is refused.
+        is_refused: bool,
+        meant: Option<String>,
+    },
+    /// There is no such field, but perhaps one that is almost called so.
+    Unknown { near: Option<String> },
+}
+
+impl Wrong {
+    fn told_of(self, object: &Object) -> Finding {
+        let Self { at, why } = self;
+        let value = object.body.pointer(&at);
+        let field = dotted(&at);
+        let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let is_csv = object.is_csv();
+        let (code, pointer, said) = match why {
+            Why::Type { accepted } => {
+                let value = value.unwrap_or(&Value::Null);
+                let quotes = if accepted == TEXT && (value.is_number() || value.is_boolean()) {
+                    ": put it in quotes"
+                } else {
+                    ""
+                };
+                let said = format!("{field} is {}; it must be {accepted}{quotes}", shortened(value));
+                let code = if is_csv {
+                    &codes::CSV_FIELD
+                } else {
+                    &codes::MANIFEST_FIELD
+                };
+                (code, &*at, said)
+            }
+            Why::Missing { is_refused, meant } => {
+                let is = if value.is_some_and(Value::is_string) {
+                    "empty"
+                } else {
+                    "missing"
+                };
+                let meant =
+                    meant.map_or_else(String::new, |name| format!("; perhaps {name} is meant for it"));
+                let code = if is_refused {
+                    &codes::CSV_FIELD
+                } else {
+                    &codes::CSV_FIELD_MISSING
+                };
+                (code, parent, format!("{field} is {is}{meant}"))
+            }
+            Why::Unknown { near } => {
+                let near = near.map_or_else(String::new, |name| format!("; perhaps {name} is meant"));
+                let code = if is_csv {
+                    &codes::CSV_FIELD_UNKNOWN
+                } else {
+                    &codes::MANIFEST_FIELD_UNKNOWN
+                };
+                (code, &*at, format!("{field} is no field that there is{near}"))
+            }
+        };
+        if is_csv {
+            object.finding(code, pointer, said)
         } else {
-            let message = format!("{}: {said}", label(&object.body));
-            found.push(object.finding(&codes::MANIFEST_FIELD, &at, message));
+            object.finding(code, pointer, format!("{}: {said}", label(&object.body)))
         }
     }
 }
 
-/// A field that holds something else than its type.
-struct Wrong {
-    at: String,
-    accepted: &'static str,
+struct Walk<'a> {
+    types: &'a Types,
+    /// Of other objects nobody writes what is missing, and rules of their own tell what is refused.
+    is_csv: bool,
+    wrong: Vec<Wrong>,
 }
 
-impl Types {
-    fn judge(&self, schema: &Value, value: &Value, at: String, wrong: &mut Vec<Wrong>) {
+impl Walk<'_> {
+    fn tell(&mut self, at: String, why: Why) {
+        self.wrong.push(Wrong { at, why });
+    }
+
+    fn judge(&mut self, schema: &Value, value: &Value, at: String) {
         if value.is_null() || schema.get(ANYTHING).is_some() {
             return;
         }
         if let Some(name) = named(schema) {
-            let part = self.parts.get(name).filter(|_| name != self.quantity);
+            let types = self.types;
+            let part = types.parts.get(name).filter(|_| name != types.quantity);
             if let Some(part) = part {
-                self.judge(part, value, at, wrong);
-            } else if name == self.quantity && !is_quantity(value) {
-                wrong.push(Wrong {
-                    at,
-                    accepted: "a quantity such as 500m or 1Gi",
-                });
+                self.judge(part, value, at);
+            } else if name == types.quantity && !is_quantity(value) {
+                let accepted = "a quantity such as 500m or 1Gi";
+                self.tell(at, Why::Type { accepted });
             }
             return;
         }
         for part in list(schema, "/allOf") {
-            self.judge(part, value, at.clone(), wrong);
+            self.judge(part, value, at.clone());
         }
         // A schema, or a list of them or a boolean
         if let Some(choices) = schema["oneOf"].as_array() {
-            return match choices
-                .iter()
-                .find(|choice| self.refusal(choice, value).is_none())
-            {
-                Some(choice) => self.judge(choice, value, at, wrong),
-                None => wrong.push(Wrong {
-                    at,
-                    accepted: choices
-                        .last()
-                        .and_then(|choice| self.refusal(choice, value))
-                        .unwrap_or_default(),
-                }),
-            };
+            let refusal = |choice| self.types.refusal(choice, value);
+            if let Some(choice) = choices.iter().find(|choice| refusal(choice).is_none()) {
+                return self.judge(choice, value, at);
+            }
+            let accepted = choices.last().and_then(refusal).unwrap_or_default();
+            return self.tell(at, Why::Type { accepted });
         }
-        match self.refusal(schema, value) {
-            Some(accepted) => wrong.push(Wrong { at, accepted }),
-            None => self.judge_parts(schema, value, &at, wrong),
+        match self.types.refusal(schema, value) {
+            Some(accepted) => self.tell(at, Why::Type { accepted }),
+            None => self.judge_parts(schema, value, &at),
         }
     }
 
-    fn judge_parts(&self, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<Wrong>) {
+    fn judge_parts(&mut self, schema: &Value, value: &Value, at: &str) {
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.judge(&schema["items"], item, format!("{at}/{index}"), wrong);
+                    self.judge(&schema["items"], item, format!("{at}/{index}"));
                 }
             }
-            Value::Object(fields) => {
-                for (name, inner) in fields {
-                    let known = schema["properties"].get(name);
-                    if let Some(schema) = known.or_else(|| schema.get("additionalProperties")) {
-                        self.judge(schema, inner, format!("{at}/{}", escaped(name)), wrong);
-                    }
-                }
-            }
+            Value::Object(fields) => self.judge_fields(schema, fields, at),
             _ => {}
         }
     }
 
+    fn judge_fields(&mut self, schema: &Value, fields: &Map<String, Value>, at: &str) {
+        let below = |name: &str| format!("{at}/{}", escaped(name));
+        let known = schema["properties"].as_object();
+        let others = schema.get("additionalProperties");
+        let mut unknown = Vec::new();
+        for (name, inner) in fields {
+            let schema = known.and_then(|known| known.get(name));
+            match schema.or(others) {
+                Some(schema) => self.judge(schema, inner, below(name)),
+                // An object of which no field is known may have any
+                None if known.is_some() => unknown.push(name.as_str()),
+                None => {}
+            }
+        }
+        for (name, is_refused) in self.required(schema) {
+            // Go cannot tell an empty text from none
+            let is_there = match fields.get(name) {
+                None | Some(Value::Null) => false,
+                Some(Value::String(text)) => !(is_refused && text.is_empty()),
+                Some(_) => true,
+            };
+            if is_there {
+                continue;
+            }
+            let meant = nearest(name, unknown.iter().copied()).map(str::to_owned);
+            unknown.retain(|other| meant.as_deref() != Some(other));
+            self.tell(below(name), Why::Missing { is_refused, meant });
+        }
+        for name in unknown {
+            let others = known.into_iter().flatten().map(|(known, _)| known.as_str());
+            let near = nearest(name, others.filter(|other| !fields.contains_key(*other)));
+            let near = near.map(str::to_owned);
+            self.tell(below(name), Why::Unknown { near });
+        }
+    }
+
+    /// What has to be there, and whether it is refused otherwise.
+    fn required<'s>(&self, schema: &'s Value) -> impl Iterator<Item = (&'s str, bool)> + use<'s> {
+        let names = |key: &str| {
+            schema[key]
+                .as_array()
+                .filter(|_| self.is_csv)
+                .into_iter()
+                .flatten()
+        };
+        let refused = names("required")
+            .filter_map(Value::as_str)
+            .map(|name| (name, true));
+        let written = names(WRITTEN).filter_map(Value::as_str).map(|name| (name, false));
+        refused.chain(written)
+    }
+}
+
+impl Types {
     /// What would be accepted instead, if the value by itself is not.
     fn refusal(&self, schema: &Value, value: &Value) -> Option<&'static str> {
         if let Some(name) = named(schema) {
@@ -177,7 +350,7 @@ impl Types {
                     .is_some_and(|text| text.parse::<Timestamp>().is_ok()),
                 "a time such as 2026-01-31T12:00:00Z",
             ),
-            ("string", _) => (value.is_string(), "text"),
+            ("string", _) => (value.is_string(), TEXT),
             ("boolean", _) => (value.is_boolean(), "true or false"),
             ("integer", "int32") => (is_whole(value) && is_small(), "a whole number of 32 bits"),
             ("integer", _) => (is_whole(value), "a whole number"),

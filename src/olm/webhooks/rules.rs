@@ -34,14 +34,15 @@ pub(super) fn all(definitions: &[Definition], manifests: &Manifests, base: &Valu
     for (index, definition) in definitions.iter().enumerate() {
         let mut judge =
             |checked: Result<(), Error>| refused.extend(checked.err().map(|error| (index, error)));
+        judge(check_type(definition));
         judge(check_name(definition));
         judge(check_versions(definition));
+        judge(check_side_effects(definition));
         judge(check_deployment(definition, manifests));
         if definition.is_conversion() {
             judge(check_install_modes(definition, base));
             judge(check_crds(definition, manifests));
         } else {
-            judge(check_side_effects(definition));
             judge(check_rules(definition));
         }
         judge(check_once(
@@ -56,6 +57,20 @@ pub(super) fn all(definitions: &[Definition], manifests: &Manifests, base: &Valu
         judge(check_port(definition, &mut ports));
     }
     refused
+}
+
+fn check_type(definition: &Definition) -> Result<(), Error> {
+    let of_admission = super::CONFIGURATIONS.map(|(_, of_admission)| of_admission);
+    let said = definition.text("type");
+    if definition.is_conversion() || of_admission.contains(&said) {
+        return Ok(());
+    }
+    let accepted = format!(
+        "accepted are {} and {}",
+        of_admission.join(", "),
+        super::CONVERSION
+    );
+    Err(definition.error("type", accepted))
 }
 
 /// A name of Kubernetes, and of an admission webhook one of three parts.
@@ -89,6 +104,8 @@ fn check_versions(definition: &Definition) -> Result<(), Error> {
 fn check_side_effects(definition: &Definition) -> Result<(), Error> {
     match definition.text("sideEffects") {
         "None" | "NoneOnDryRun" => Ok(()),
+        // The API server wants it to be there, and nobody goes by it
+        said if definition.is_conversion() && !said.is_empty() => Ok(()),
         _ => Err(definition.error("sideEffects", "accepted are None and NoneOnDryRun")),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 
 use super::lines::Lines;
 use super::misplaced::misplaced;
-use super::tabs::mended;
+use super::tabs::{behind, mended};
 use crate::olm::pointer::escaped;
 
 /// Deeper than this nobody writes by hand, and as deep as this `serde_json` reads.
@@ -31,7 +31,11 @@ pub(super) type Wrong = (usize, String);
 /// Every document, each with its line; those that are empty are null.
 pub(super) fn all(text: &str) -> Result<Vec<(usize, Value)>, Wrong> {
     let text = mended(text);
-    let read = Reader::new(&text, None).documents()?;
+    let read = Reader::new(&text, None).documents();
+    let read = read.map_err(|(line, why)| match behind(&text, line) {
+        Some(line) => (line, TAB.to_owned()),
+        None => (line, why),
+    })?;
     match misplaced(&text) {
         None => Ok(read),
         Some(line) => Err((line, TAB.to_owned())),
@@ -465,6 +469,13 @@ mod tests {
     fn what_is_no_json_is_refused(#[case] text: &str, #[case] why: &str) {
         let refused = one(text).unwrap_err().1;
         assert!(refused.contains(why), "{refused}");
+    }
+
+    #[test]
+    fn a_tab_is_told_at_its_line() {
+        for text in ["a:\n  b: 1\n\tc: 2\n", "a:\n  b:\n\t- c\n", "a:\n  - b\n \t- c\n"] {
+            assert_eq!(one(text).unwrap_err().0, 3, "{text:?}");
+        }
     }
 
     /// What is small to write may be large to read.

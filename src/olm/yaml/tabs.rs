@@ -47,6 +47,17 @@ fn refused(text: &str) -> Option<(usize, usize)> {
     }
 }
 
+/// The line behind the one that the parser tells, where it was a tab in front of that line's first word at which it stopped.
+pub(super) fn behind(text: &str, told: usize) -> Option<usize> {
+    let is_indented_by_tab = |line: &str| {
+        let rest = line.trim_start_matches([' ', '\t']);
+        !rest.is_empty() && line[..line.len() - rest.len()].contains('\t')
+    };
+    let mut lines = text.lines().skip(told.saturating_sub(1));
+    let (line, next) = (lines.next()?, lines.next()?);
+    (!is_indented_by_tab(line) && is_indented_by_tab(next)).then_some(told + 1)
+}
+
 /// By how many braces or brackets what follows is deeper. A block has none, and begins with nothing.
 pub(super) fn deeper(event: &Event<'_>, span: Span) -> isize {
     let is_block = span.is_empty();

@@ -4,7 +4,7 @@ use super::is_owned;
 use super::table::KNOWN;
 use crate::api::database::limits::MAX_MAJOR;
 
-/// How many letters a name may differ in from the one that is proposed for it.
+/// How many letters have to be put in, taken out or replaced at most to make a name of the one that is proposed for it.
 const NEAR: usize = 2;
 
 /// The settings that PostgreSQL of this major version takes in its configuration, in lower case and in order: those that the operator owns among them, and none
@@ -41,25 +41,10 @@ pub(in crate::api::database) fn unknown(name: &str, major: Option<u32>) -> Optio
 fn nearest(name: &str, major: u32) -> Option<&'static str> {
     settings_of(major)
         .filter(|known| known.len().abs_diff(name.len()) <= NEAR && !is_owned(known))
-        .map(|known| (distance(name, known), known))
+        .map(|known| (strsim::levenshtein(name, known), known))
         .filter(|(distance, _)| *distance <= NEAR)
         .min()
         .map(|(_, known)| known)
-}
-
-/// How many letters have to be put in, taken out or replaced to make one of the other (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut next = vec![i + 1];
-        let mut left = i + 1;
-        for ((b, above), corner) in other.bytes().zip(row.iter().skip(1)).zip(&row) {
-            left = (corner + usize::from(a != b)).min(left + 1).min(above + 1);
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -127,15 +112,5 @@ mod tests {
             unknown("banana", None).as_deref(),
             Some("a setting of PostgreSQL")
         );
-    }
-
-    #[rstest]
-    #[case("", "", 0)]
-    #[case("", "ab", 2)]
-    #[case("work_mem", "work_mem", 0)]
-    #[case("kitten", "sitting", 3)]
-    #[case("wal", "law", 2)]
-    fn a_distance_is_the_same_both_ways(#[case] one: &str, #[case] other: &str, #[case] far: usize) {
-        assert_eq!((distance(one, other), distance(other, one)), (far, far));
     }
 }

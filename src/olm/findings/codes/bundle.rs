@@ -32,6 +32,10 @@ rules! {
         "A field of an object that Kubernetes knows holds what its type does.",
         "The API server refuses the object, and so do tools that read it.",
         "Write the field as the message says.";
+    MANIFEST_FIELD_UNKNOWN = Warning "manifest-field-unknown":
+        "A field of an object of a kind of Kubernetes is one that Kubernetes knows.",
+        "The API server drops one that it does not know and says nothing; upstream's tools do not look. Known are the fields of Kubernetes up to 1.37.",
+        "Write its name as the message says, or take it out.";
     MANIFEST_METADATA = Error "manifest-metadata":
         "An object names no namespace, and has labels, annotations and finalizers that Kubernetes takes.",
         "OLM creates everything in the namespace in which the operator is installed, and upstream's tools refuse an object with another. The API server refuses the rest.",
@@ -91,11 +95,19 @@ rules! {
     CSV_COUNT = Error "csv-count":
         "A bundle has exactly one ClusterServiceVersion.",
         "It is what OLM installs, and the bundle takes its name.",
-        "Leave one in manifests/.";
+        "Leave one in manifests/, and give each of the others a bundle of its own.";
     CSV_FIELD = Error "csv-field":
         "A field of the ClusterServiceVersion holds what its schema says, and fields that it requires are there.",
-        "The API server refuses the object, or OLM cannot read it.",
+        "The API server refuses the object, or OLM cannot read it. OLM writes what is missing as an empty text, 0 or false, and lists and objects as null: an error is what is refused so, here or in the Deployment, ServiceAccount or Role that OLM makes of it. Upstream's tools hardly look.",
         "Write the field as the message says.";
+    CSV_FIELD_MISSING = Warning "csv-field-missing":
+        "Fields that the schema of a ClusterServiceVersion requires are there, even where OLM gets along without.",
+        "OLM writes an empty text, 0 or false in its place, which the API server takes, and that may not be what was meant. `kubectl apply` of the file fails. Upstream's tools do not look.",
+        "Set the field that the message names.";
+    CSV_FIELD_UNKNOWN = Warning "csv-field-unknown":
+        "A field of the ClusterServiceVersion is one that its schema knows.",
+        "OLM drops one that it does not know and says nothing; upstream's tools do not look. Of Deployments and rules the fields of Kubernetes up to 1.37 are known.",
+        "Write its name as the message says, or take it out.";
     CSV_NAME = Error "csv-name":
         "The ClusterServiceVersion, and those that it replaces and skips, have names that are labels' values, too.",
         "OLM puts the name into labels, which hold 63 characters.",
@@ -104,6 +116,10 @@ rules! {
         "spec.version is a semantic version.",
         "Upgrades go by it, and catalogs refuse a bundle without one.",
         "Write it like 1.2.3 or 1.2.3-rc.1.";
+    CSV_NAME_VERSION = Warning "csv-name-version":
+        "The version in the name of the ClusterServiceVersion is that of spec.version.",
+        "Upgrades go by spec.version, and people read the name: in a Subscription, an InstallPlan, `replaces`. Upstream's tools do not compare the two.",
+        "Name it OPERATOR.vVERSION with the version of spec.version, or mend spec.version.";
     CSV_RELEASE = Error "csv-release":
         "A ClusterServiceVersion with spec.release is named PACKAGE-vVERSION-RELEASE.",
         "Catalogs refuse the bundle otherwise.",

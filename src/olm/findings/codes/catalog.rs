@@ -57,7 +57,7 @@ rules! {
     ICON = Warning "icon":
         "An icon is an image of the type that it says.",
         "Consoles show it; opm does not look at it.",
-        "Set `icon.base64data` and `icon.mediatype`: image/svg+xml, image/png, image/jpeg or image/gif.";
+        "Set `base64data` and `mediatype` of the icon: image/svg+xml, image/png, image/jpeg or image/gif.";
 
     // Channels
     CHANNEL_NAME = Error "channel-name":

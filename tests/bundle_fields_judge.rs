@@ -1,0 +1,143 @@
+//! Which fields a ClusterServiceVersion has, and which of them it requires, is asked of upstream's own definition: the schema by which the API server judges one.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+#[path = "support/broken_bundles.rs"]
+mod broken_bundles;
+#[allow(dead_code, reason = "each binary uses what it needs of this")]
+#[path = "support/bundle_judge.rs"]
+mod judge;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use broken_bundles::plain;
+use roadstead::olm::findings::Finding;
+use roadstead::olm::registry_v1::validate;
+use serde_json::{Map, Value, json};
+
+/// What is found in a bundle whose ClusterServiceVersion has this specification.
+fn found(spec: &Value) -> BTreeSet<Finding> {
+    let mut files = plain();
+    files.csv["spec"] = spec.clone();
+    let folder = tempfile::tempdir().unwrap();
+    files.write(folder.path());
+    let found = validate(folder.path(), &[]).unwrap().into_iter();
+    // Neither the folder's name nor the line is the same another time
+    found
+        .map(|finding| Finding {
+            place: roadstead::olm::findings::Place::default(),
+            ..finding
+        })
+        .collect()
+}
+
+/// A value of a schema, with each of its fields, or with those alone that it requires.
+fn value(schema: &Value, is_whole: bool) -> Value {
+    if schema["x-kubernetes-int-or-string"] == true {
+        return json!(1);
+    }
+    match schema["type"].as_str().unwrap_or_default() {
+        "object" => {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let fields = schema["properties"].as_object().cloned().unwrap_or_default();
+            let fields = fields
+                .into_iter()
+                .filter(|(name, _)| is_whole || required.contains(&json!(name)));
+            let fields = fields.map(|(name, schema)| (name, value(&schema, is_whole)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        "array" => json!([value(&schema["items"], is_whole)]),
+        "integer" | "number" => json!(1),
+        "boolean" => json!(true),
+        // What is owned is looked for by its name
+        _ => json!("widgets.example.org"),
+    }
+}
+
+/// Each field that is required: the way to it, and a specification that has it and little else.
+fn required(schema: &Value, at: &str, around: &dyn Fn(Value) -> Value, told: &mut dyn FnMut(String, Value)) {
+    for name in schema["required"].as_array().into_iter().flatten() {
+        let name = name.as_str().unwrap();
+        told(format!("{at}/{name}"), around(value(schema, false)));
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        let with = |field: Value| {
+            let mut whole = value(schema, false);
+            whole[name.as_str()] = field;
+            around(whole)
+        };
+        required(inner, &format!("{at}/{name}"), &with, told);
+    }
+    if schema["items"].is_object() {
+        let with = |item: Value| around(json!([item]));
+        required(&schema["items"], &format!("{at}/0"), &with, told);
+    }
+}
+
+#[test]
+fn no_field_that_upstream_knows_is_called_unknown() {
+    let schema = judge::definition();
+    let all = value(&schema["properties"]["spec"], true);
+    let found = found(&all);
+    let unknown: Vec<&String> = found
+        .iter()
+        .filter(|finding| finding.code == "csv-field-unknown")
+        .map(|finding| &finding.message)
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
+    let mut misspelt = all;
+    misspelt["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["imagePullPolcy"] =
+        json!("a");
+    let told = "imagePullPolcy is no field that there is; perhaps imagePullPolicy is meant";
+    assert!(
+        !self::found(&misspelt)
+            .iter()
+            .any(|finding| finding.message.ends_with(told)),
+        "what is there already is not meant"
+    );
+}
+
+/// What is required and missing is told by some rule: an error where what OLM writes instead is refused by whoever gets it.
+#[test]
+fn each_field_that_upstream_requires_is_told_of_where_it_is_missing() {
+    let schema = judge::definition();
+    // Fields of Kubernetes that are newer than what is known of their own fields
+    let newer = [
+        "fileKeyRef",
+        "podCertificate",
+        "restartPolicyRules",
+        "workloadRef",
+    ];
+    let mut fields = Vec::new();
+    required(
+        &schema["properties"]["spec"],
+        "",
+        &|spec| spec,
+        &mut |at, spec| fields.push((at, spec)),
+    );
+    fields.retain(|(at, _)| !newer.iter().any(|name| at.contains(name)));
+    let (mut untold, mut told) = (Vec::new(), String::new());
+    for (at, with) in fields {
+        let mut without = with.clone();
+        let (parent, name) = at.rsplit_once('/').unwrap();
+        let parent = without.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+        parent.remove(name).unwrap();
+        let before = found(&with);
+        let more: Vec<Finding> = found(&without).difference(&before).cloned().collect();
+        if more.is_empty() {
+            untold.push(at.clone());
+        }
+        // Of pods, of which there are hundreds, the exceptions
+        let is_error = more.iter().any(|finding| finding.severity.to_string() == "error");
+        if !at.contains("/template/") || !is_error {
+            let codes: BTreeSet<&str> = more.iter().map(|finding| finding.code).collect();
+            let codes = codes.into_iter().collect::<Vec<_>>().join(", ");
+            let verdict = if is_error { "error" } else { "warning" };
+            writeln!(told, "{at}: {verdict}: {codes}").unwrap();
+        }
+    }
+    assert_eq!(untold, [""; 0]);
+    insta::assert_snapshot!(told);
+}
