@@ -128,7 +128,7 @@ type Mistake = (&'static str, fn(&mut Files), &'static str, &'static str);
 /// One mistake is told once, in words that fit it.
 #[test]
 fn a_mistake_is_told_once_and_what_helps_against_it() {
-    let mistakes: [Mistake; 16] = [
+    let mistakes: [Mistake; 21] = [
         (
             "bundle-layout",
             |files| files.annotations = Value::Null,
@@ -164,6 +164,27 @@ fn a_mistake_is_told_once_and_what_helps_against_it() {
         (
             "manifest-syntax",
             |files| {
+                files.crd = Value::Null;
+                files.others.insert("manifests/crd.yaml", "kind: [\n".to_owned());
+            },
+            "",
+            "Mend the syntax at that line.",
+        ),
+        (
+            "icon",
+            |files| files.csv["spec"]["icon"] = json!([{"base64data": "", "mediatype": ""}]),
+            "spec.icon[0] is empty",
+            "Set `base64data` and `mediatype`",
+        ),
+        (
+            "csv-name-version",
+            |files| files.csv["metadata"]["name"] = json!("widgets.1.2.1"),
+            "metadata.name is widgets.1.2.1, and spec.version is 1.2.0",
+            "",
+        ),
+        (
+            "manifest-syntax",
+            |files| {
                 files.others.insert("manifests/empty.yaml", String::new());
             },
             "the file holds no object",
@@ -172,9 +193,10 @@ fn a_mistake_is_told_once_and_what_helps_against_it() {
         (
             "manifest-syntax",
             |files| {
-                files
-                    .others
-                    .insert("manifests/README.md", "# Widgets\n\nMade here.\n".to_owned());
+                files.others.insert(
+                    "manifests/README.md",
+                    "# Widgets\n\nMade here.\n\n---\nIn: part: [two](a)\n".to_owned(),
+                );
             },
             "the document is no object",
             "Take the file out of manifests/",
@@ -237,13 +259,25 @@ fn a_mistake_is_told_once_and_what_helps_against_it() {
         (
             "csv-field-unknown",
             |files| deployment(files)["spec"]["replicsa"] = json!(1),
-            "spec.replicsa is no field that there is; perhaps replicas is meant",
+            "spec.replicsa is no known field; perhaps replicas is meant",
             "",
+        ),
+        (
+            "csv-field",
+            |files| files.csv["spec"] = Value::Null,
+            "spec is missing",
+            "Set the field",
+        ),
+        (
+            "csv-field-unknown",
+            |files| files.csv["spec"]["displayNmae"] = json!("Widgets"),
+            "spec.displayNmae is no known field; perhaps displayName is meant, which is there, too",
+            "Mend its name",
         ),
         (
             "csv-field-unknown",
             |files| files.csv["spec"]["maturty"] = json!("alpha"),
-            "spec.maturty is no field that there is; perhaps maturity is meant",
+            "spec.maturty is no known field; perhaps maturity is meant",
             "",
         ),
     ];

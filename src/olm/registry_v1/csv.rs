@@ -6,11 +6,10 @@ use semver::Version;
 use serde_json::{Map, Value, json};
 
 use super::Suite;
+use super::hub::check_icon;
 use super::metadata::package;
 use super::read::{Bundle, Object};
 use crate::olm::csv::INSTALL_MODES;
-use crate::olm::fbc::blob::{Icon, Text};
-use crate::olm::fbc::check_icon;
 use crate::olm::fbc::image::Reference;
 use crate::olm::fbc::range::Range;
 use crate::olm::findings::{Code, Finding, bundle as codes, catalog};
@@ -142,17 +141,18 @@ impl Judge<'_> {
         }
     }
 
-    /// People and tools read the version off the name; where they see another one, so does nobody who is told of the upgrade.
     fn version_of_name(&mut self, version: &Version) {
         let name = self.csv.name();
-        let Some((_, named)) = name.split_once(".v") else {
+        let dots = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
+        let mut endings = dots.map(|ending| ending.strip_prefix('v').unwrap_or(ending));
+        let Some(named) = endings.find(|ending| ending.starts_with(|c: char| c.is_ascii_digit())) else {
             return;
         };
-        // Names hold no plus
+        // Names hold no plus: what is behind it is left out, or something else is in its place
         let said = version.to_string();
-        let is_same = [said.replace('+', "-"), said.replace('+', ".")].contains(&named.to_owned())
-            || said.split('+').next() == Some(named);
-        if named.parse::<Version>().is_ok() && !is_same {
+        let mut forms = vec![said.replace('+', "-"), said.replace('+', ".")];
+        forms.extend(said.split('+').next().map(str::to_owned));
+        if named.parse::<Version>().is_ok() && !forms.iter().any(|form| form == named) {
             let message = format!("metadata.name is {name}, and spec.version is {version}");
             self.found(&codes::CSV_NAME_VERSION, "/metadata/name", message);
         }
@@ -225,15 +225,11 @@ impl Judge<'_> {
     fn icons(&mut self) {
         for (index, icon) in self.csv.list("/spec/icon").iter().enumerate() {
             // What is missing is told as that
-            let (Some(data), Some(mediatype)) = (icon["base64data"].as_str(), icon["mediatype"].as_str())
-            else {
-                continue;
-            };
-            let icon = Icon {
-                base64data: Text(data.into()),
-                mediatype: Text(mediatype.into()),
-            };
-            if let Err(why) = check_icon(&icon) {
+            let is_there = |field: &str| icon[field].is_string();
+            if is_there("base64data")
+                && is_there("mediatype")
+                && let Err(why) = check_icon(icon)
+            {
                 let message = format!("spec.icon[{index}] {why}");
                 self.found(&catalog::ICON, &format!("/spec/icon/{index}"), message);
             }

@@ -2,10 +2,13 @@
 
 use http::Uri;
 use semver::Version;
+use serde_json::Value;
 
 use super::read::Object;
-use crate::olm::fbc::blob::{Icon, Text};
-use crate::olm::fbc::check_icon;
+use crate::olm::fbc::{
+    self,
+    blob::{Icon, Text},
+};
 use crate::olm::findings::{Finding, bundle as codes};
 use crate::olm::manifests::text;
 
@@ -148,19 +151,23 @@ fn icon(csv: &Object, found: &mut Vec<Finding>) {
         found.push(csv.finding(&codes::HUB_ICON, "/spec/icon", message));
     }
     for (index, icon) in icons.iter().enumerate() {
-        let icon = Icon {
-            base64data: Text(text(icon, "/base64data").into()),
-            mediatype: Text(text(icon, "/mediatype").into()),
-        };
-        let why = if icon.base64data.is_empty() {
-            Err("is empty".to_owned())
-        } else {
-            check_icon(&icon)
-        };
-        if let Err(why) = why {
+        if let Err(why) = check_icon(icon) {
             let message = format!("spec.icon[{index}] {why}");
             found.push(csv.finding(&codes::HUB_ICON, &format!("/spec/icon/{index}"), message));
         }
+    }
+}
+
+/// Whether there is an image, of the type that it says.
+pub(super) fn check_icon(icon: &Value) -> Result<(), String> {
+    let icon = Icon {
+        base64data: Text(text(icon, "/base64data").into()),
+        mediatype: Text(text(icon, "/mediatype").into()),
+    };
+    if icon.base64data.is_empty() {
+        Err("is empty".to_owned())
+    } else {
+        fbc::check_icon(&icon)
     }
 }
 

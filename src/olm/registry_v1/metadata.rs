@@ -48,8 +48,8 @@ pub(super) fn channels(annotations: &Object) -> (Vec<&str>, Option<&str>) {
     )
 }
 
-/// That an annotation is missing, and what is there under almost its name.
-fn missing(annotations: &Object, name: &str) -> String {
+/// That an annotation is missing; and what is there under almost its name, or else what it must be.
+fn missing(annotations: &Object, name: &str, accepted: &str) -> String {
     const KNOWN: [&str; 6] = [
         "mediatype",
         "manifests",
@@ -64,7 +64,7 @@ fn missing(annotations: &Object, name: &str) -> String {
     let is_known = |other: &&str| KNOWN.iter().any(|known| full(known) == *other);
     match nearest(&full(name), others.filter(|other| !is_known(other))) {
         Some(other) => format!("{} is missing; perhaps {other} is meant for it", full(name)),
-        None => format!("{} is missing", full(name)),
+        None => format!("{} is missing; {accepted}", full(name)),
     }
 }
 
@@ -80,9 +80,10 @@ fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
     ] {
         let said = annotation(annotations, name);
         if said.map(|said| said.trim_end_matches('/')) != Some(value.trim_end_matches('/')) {
+            let accepted = format!("it must be {value:?}");
             let message = match said {
-                None => format!("{}; it must be {value:?}", missing(annotations, name)),
-                Some(said) => format!("{PREFIX}{name}.v1 is {said:?}; it must be {value:?}"),
+                None => missing(annotations, name, &accepted),
+                Some(said) => format!("{PREFIX}{name}.v1 is {said:?}; {accepted}"),
             };
             wrong(&codes::BUNDLE_ANNOTATION, name, message);
         }
@@ -93,7 +94,7 @@ fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
         let accepted =
             format!("it must be lower-case letters, digits, dashes and dots, {LONGEST_LABEL} at most");
         let message = match package {
-            None => format!("{}; {accepted}", missing(annotations, "package")),
+            None => missing(annotations, "package", &accepted),
             Some(package) => format!("{PREFIX}package.v1 is {package:?}; {accepted}"),
         };
         wrong(&codes::BUNDLE_ANNOTATION, "package", message);
@@ -101,7 +102,7 @@ fn annotations(annotations: &Object, found: &mut Vec<Finding>) {
     let (channels, default) = channels(annotations);
     if channels.is_empty() {
         let message = match annotation(annotations, "channels") {
-            None => missing(annotations, "channels"),
+            None => missing(annotations, "channels", "it must name at least one"),
             Some(_) => format!("{PREFIX}channels.v1 names none"),
         };
         wrong(&codes::BUNDLE_CHANNELS, "channels", message);

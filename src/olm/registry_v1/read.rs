@@ -117,7 +117,7 @@ impl Bundle {
             let mut of_file = Vec::new();
             bundle.objects.extend(only(&path, &text, &mut of_file));
             if !is_document(&path) {
-                of_file = of_file.into_iter().map(misplaced).collect();
+                of_file = misplaced(of_file);
             }
             found.extend(of_file);
         }
@@ -180,14 +180,13 @@ fn is_unread(finding: &Finding) -> bool {
     .any(|code| code.name == finding.code)
 }
 
-/// What is wrong with a file that by its name was not meant to hold an object.
-fn misplaced(finding: Finding) -> Finding {
-    if finding.code != codes::MANIFEST_SYNTAX.name {
-        return finding;
+/// What is wrong with a file that by its name was not meant to hold an object: one thing, whatever else there is of it.
+fn misplaced(found: Vec<Finding>) -> Vec<Finding> {
+    let remedy = "Take the file out of manifests/: each file there is read as an object, whatever its name.";
+    match found.iter().find(|finding| is_unread(finding)) {
+        Some(first) => vec![first.clone().remedied_by(remedy)],
+        None => found,
     }
-    finding.remedied_by(
-        "Take the file out of manifests/: each file there is read as an object, whatever its name.",
-    )
 }
 
 /// What to do where a folder is not there, or holds nothing.

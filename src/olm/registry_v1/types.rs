@@ -202,13 +202,18 @@ impl Wrong {
                 (code, parent, format!("{field} is {is}{meant}"))
             }
             Why::Unknown { near } => {
-                let near = near.map_or_else(String::new, |name| format!("; perhaps {name} is meant"));
+                let others = object.body.pointer(parent);
+                let near = near.map_or_else(String::new, |name| {
+                    let too = others.and_then(|others| others.get(&name));
+                    let too = too.map_or("", |_| ", which is there, too");
+                    format!("; perhaps {name} is meant{too}")
+                });
                 let code = if is_csv {
                     &codes::CSV_FIELD_UNKNOWN
                 } else {
                     &codes::MANIFEST_FIELD_UNKNOWN
                 };
-                (code, &*at, format!("{field} is no field that there is{near}"))
+                (code, &*at, format!("{field} is no known field{near}"))
             }
         };
         if is_csv {
@@ -305,8 +310,8 @@ impl Walk<'_> {
             self.tell(below(name), Why::Missing { is_refused, meant });
         }
         for name in unknown {
-            let others = known.into_iter().flatten().map(|(known, _)| known.as_str());
-            let near = nearest(name, others.filter(|other| !fields.contains_key(*other)));
+            let others = known.into_iter().flatten();
+            let near = nearest(name, others.map(|(known, _)| known.as_str()));
             let near = near.map(str::to_owned);
             self.tell(below(name), Why::Unknown { near });
         }

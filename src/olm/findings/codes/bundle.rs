@@ -35,7 +35,7 @@ rules! {
     MANIFEST_FIELD_UNKNOWN = Warning "manifest-field-unknown":
         "A field of an object of a kind of Kubernetes is one that Kubernetes knows.",
         "The API server drops one that it does not know and says nothing; upstream's tools do not look. Known are the fields of Kubernetes up to 1.37.",
-        "Write its name as the message says, or take it out.";
+        "Mend its name, or take it out.";
     MANIFEST_METADATA = Error "manifest-metadata":
         "An object names no namespace, and has labels, annotations and finalizers that Kubernetes takes.",
         "OLM creates everything in the namespace in which the operator is installed, and upstream's tools refuse an object with another. The API server refuses the rest.",
@@ -99,7 +99,7 @@ rules! {
     CSV_FIELD = Error "csv-field":
         "A field of the ClusterServiceVersion holds what its schema says, and fields that it requires are there.",
         "The API server refuses the object, or OLM cannot read it. OLM writes what is missing as an empty text, 0 or false, and lists and objects as null: an error is what is refused so, here or in the Deployment, ServiceAccount or Role that OLM makes of it. Upstream's tools hardly look.",
-        "Write the field as the message says.";
+        "Set the field, or write it as the message says.";
     CSV_FIELD_MISSING = Warning "csv-field-missing":
         "Fields that the schema of a ClusterServiceVersion requires are there, even where OLM gets along without.",
         "OLM writes an empty text, 0 or false in its place, which the API server takes, and that may not be what was meant. `kubectl apply` of the file fails. Upstream's tools do not look.",
@@ -107,7 +107,7 @@ rules! {
     CSV_FIELD_UNKNOWN = Warning "csv-field-unknown":
         "A field of the ClusterServiceVersion is one that its schema knows.",
         "OLM drops one that it does not know and says nothing; upstream's tools do not look. Of Deployments and rules the fields of Kubernetes up to 1.37 are known.",
-        "Write its name as the message says, or take it out.";
+        "Mend its name, or take it out.";
     CSV_NAME = Error "csv-name":
         "The ClusterServiceVersion, and those that it replaces and skips, have names that are labels' values, too.",
         "OLM puts the name into labels, which hold 63 characters.",
