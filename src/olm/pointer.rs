@@ -12,5 +12,5 @@ pub(in crate::olm) fn unescaped(step: &str) -> String {
 
 /// A pointer as people write a field, such as `spec.names.kind`.
 pub(in crate::olm) fn dotted(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".")
+    unescaped(&pointer.trim_start_matches('/').replace('/', "."))
 }

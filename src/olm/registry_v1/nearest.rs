@@ -8,8 +8,11 @@ const LETTERS: usize = 3;
 /// The name that differs the least from this one. Two letters the other way around are one difference, and capitals are none.
 pub(super) fn nearest<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
-    let most = NEAR.min(name.chars().count() / LETTERS);
+    let letters = name.chars().count();
+    let most = NEAR.min(letters / LETTERS);
     others
+        // How far a long name is takes long to tell
+        .filter(|other| other.chars().count().abs_diff(letters) <= most)
         .map(|other| (strsim::osa_distance(&name, &other.to_lowercase()), other))
         .filter(|(distance, _)| *distance <= most)
         .min()
