@@ -522,6 +522,10 @@ pub fn all() -> Vec<Broken> {
         of("replicas-misspelt", "csv-field-unknown", csv("/spec/install/spec/deployments/0/spec/replicsa", json!(1))).differs(MILD),
         of("pod-account-misspelt", "csv-field-unknown",
             csv("/spec/install/spec/deployments/0/spec/template/spec/serviceAcountName", json!("widgets"))).differs(MILD),
+        of("display-name-in-lower-case", "csv-field-unknown", |files| {
+            files.csv["spec"]["displayname"] = files.csv["spec"]["displayName"].take();
+        })
+        .differs(MILD),
         of("metadata-misspelt", "csv-field-unknown", csv("/metadata/anotations", json!({}))).differs(MILD),
         of("created-at-no-time", "csv-field", csv("/metadata/creationTimestamp", json!("today"))),
         of("name-upper", "csv-name", csv("/metadata/name", json!("Widgets.v1.2.0"))),

@@ -302,7 +302,9 @@ impl Walk<'_> {
                 Some(Value::String(text)) => !(is_refused && text.is_empty()),
                 Some(_) => true,
             };
-            if is_there {
+            // Nor does it mind capitals; that others do is told of what is unknown
+            let is_read = unknown.iter().any(|other| other.eq_ignore_ascii_case(name));
+            if is_there || is_read {
                 continue;
             }
             let meant = nearest(name, unknown.iter().copied()).map(str::to_owned);

@@ -471,13 +471,6 @@ mod tests {
         assert!(refused.contains(why), "{refused}");
     }
 
-    #[test]
-    fn a_tab_is_told_at_its_line() {
-        for text in ["a:\n  b: 1\n\tc: 2\n", "a:\n  b:\n\t- c\n", "a:\n  - b\n \t- c\n"] {
-            assert_eq!(one(text).unwrap_err().0, 3, "{text:?}");
-        }
-    }
-
     /// What is small to write may be large to read.
     #[test]
     fn what_somebody_made_to_be_too_much_is_refused_at_once() {

@@ -117,6 +117,13 @@ mod tests {
     }
 
     #[test]
+    fn a_tab_is_told_at_its_line() {
+        for text in ["a:\n  b: 1\n\tc: 2\n", "a:\n  b:\n\t- c\n", "a:\n  - b\n \t- c\n"] {
+            assert_eq!(crate::olm::yaml::value(text).unwrap_err().0, 3, "{text:?}");
+        }
+    }
+
+    #[test]
     fn a_text_full_of_tabs_takes_no_long_time() {
         let text = "a:\tb\n".repeat(1 << 18);
         let begun = std::time::Instant::now();

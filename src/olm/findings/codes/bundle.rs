@@ -106,7 +106,7 @@ rules! {
         "Set the field that the message names.";
     CSV_FIELD_UNKNOWN = Warning "csv-field-unknown":
         "A field of the ClusterServiceVersion is one that its schema knows.",
-        "OLM drops one that it does not know and says nothing; upstream's tools do not look. Of Deployments and rules the fields of Kubernetes up to 1.37 are known.",
+        "OLM drops one that it does not know and says nothing; one in other capitals it reads, and `kubectl apply` does not. Upstream's tools do not look. Of Deployments and rules the fields of Kubernetes up to 1.37 are known.",
         "Mend its name, or take it out.";
     CSV_NAME = Error "csv-name":
         "The ClusterServiceVersion, and those that it replaces and skips, have names that are labels' values, too.",
