@@ -35,8 +35,12 @@ fn without_those_of_others(tree: &Tree, root: &Path) -> Tree {
     let mut ours = tree.clone();
     let names = tree.files().map(|(path, _)| path);
     for path in names.filter(|path| path.extension().is_some_and(|it| it == "Dockerfile")) {
-        let there = bounded::text(&root.join(path), LARGEST);
-        if there.is_ok_and(|text| !text.starts_with(OURS)) {
+        let is_ours = match bounded::text(&root.join(path), LARGEST) {
+            Ok(text) => text.starts_with(OURS),
+            // Of one that cannot be read nobody knows whose it is
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if !is_ours {
             eprintln!(
                 "note: {} stays as it is, since it does not begin with {OURS:?}: whoever takes it away gets a new one",
                 seen(root, path).display()

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{Property, property};
+use crate::olm::fbc::blob::OBJECT;
 use crate::olm::fbc::{PLAN_LIMIT, in_a_plan};
 use crate::olm::manifests::Manifests;
 use crate::olm::{Error, json as written};
@@ -27,6 +28,6 @@ pub(super) fn objects(bundle: &str, manifests: &Manifests) -> Result<Vec<Propert
             length,
         });
     }
-    let object = |text: &String| property("olm.bundle.object", json!({"data": STANDARD.encode(text)}));
+    let object = |text: &String| property(OBJECT, json!({"data": STANDARD.encode(text)}));
     Ok(texts.iter().map(object).collect())
 }

@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 
 use super::properties::{METADATA, csv_metadata};
 use super::{Catalog, property};
-use crate::olm::fbc::blob::{BUNDLE, CHANNEL, PACKAGE};
+use crate::olm::fbc::blob::{BUNDLE, CHANNEL, OBJECT, PACKAGE};
 use crate::olm::fbc::fold;
 use crate::olm::manifests::{list, text};
 use crate::olm::{Error, Tree, fbc, yaml};
 
-const OBJECT: &str = "olm.bundle.object";
 
 /// The files of a catalog of these documents, none of which is lost. What is of no package is in a file of its own.
 ///

@@ -479,6 +479,9 @@ pub struct Gvk<'a> {
     pub version: Text<'a>,
 }
 
+/// The type of a property that holds a manifest.
+pub const OBJECT: &str = "olm.bundle.object";
+
 /// `olm.bundle.object`, as a property.
 #[derive(Debug, Deserialize)]
 pub struct Object<'a> {

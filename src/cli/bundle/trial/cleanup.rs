@@ -57,7 +57,10 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
         if !sees_all {
             return Err("nothing was deleted: ClusterServiceVersions of other namespaces may not be read, so nobody can tell whose the definitions are; leave --definitions out".into());
         }
-        for definition in &removable(&site, &trial, &removal).await?.0 {
+        let (definitions, _) = removable(&site, &trial, &removal)
+            .await
+            .map_err(|error| format!("nothing was deleted: {error}"))?;
+        for definition in &definitions {
             empty(&site, definition)
                 .await
                 .map_err(|left| format!("nothing was deleted: {left}"))?;
@@ -80,7 +83,9 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
     }
     // Among them what that plan has brought
     let (definitions, staying) = match args.definitions {
-        true => removable(&site, &trial, &removal).await?,
+        true => removable(&site, &trial, &removal)
+            .await
+            .map_err(|error| format!("the operator is gone, its definitions and its catalog are not: {error}"))?,
         false => (Vec::new(), kept),
     };
     for definition in &definitions {
@@ -143,7 +148,7 @@ async fn removable(
     for name in &removal.definitions {
         let found = site.reader.get(&DEFINITION, None, name).await;
         let found = found.map_err(|refusal| {
-            format!("cannot read the definition {name}, so it and the catalog stay: {refusal}")
+            format!("cannot read the definition {name}: {refusal}")
         })?;
         match found.map(|found| Definition::of(trial, &found, &removal.sources)) {
             None => {}
