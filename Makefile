@@ -40,12 +40,14 @@ export CARGO_INCREMENTAL := 0
 endif
 
 ROADSTEAD := cargo run --quiet --
-# Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, or PostgreSQL), the upstream tools, the local cluster (e2e), or nothing
+# Which tests need what: Kubernetes' own controllers besides an API server, an API server (or nginx, PostgreSQL or Redis), the upstream tools, the local cluster (e2e), or nothing
 KCM_FILES   := tests/people_apiserver.rs tests/database_volumes_apiserver.rs
 INSTANCE_FILES := $(wildcard tests/instance_*_apiserver.rs)
 API_FILES   := $(filter-out $(KCM_FILES) $(INSTANCE_FILES),$(wildcard tests/*_apiserver.rs tests/runtime_*.rs)) tests/nginx_agent.rs tests/ledger.rs $(wildcard tests/postgres_*.rs)
+# A Redis Cluster of several processes under load, which asks how long it serves nobody
+REDIS_FILES := $(wildcard tests/redis_*.rs)
 JUDGE_FILES := $(wildcard tests/*_judge.rs) tests/bundle_images.rs tests/catalog_images.rs
-PURE_FILES  := $(filter-out $(KCM_FILES) $(INSTANCE_FILES) $(API_FILES) $(JUDGE_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
+PURE_FILES  := $(filter-out $(KCM_FILES) $(INSTANCE_FILES) $(API_FILES) $(JUDGE_FILES) $(REDIS_FILES) tests/e2e.rs,$(wildcard tests/*.rs))
 comma       := ,
 flags        = $(patsubst tests/%.rs,--test %,$(1))
 
@@ -62,7 +64,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z][a-z -]*:.*## / {sub(/:.*/, "", $$1); printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Develop
-.PHONY: check test test-api soak bench-catalog mutants deny fmt manifests generate build build-static run tidy
+.PHONY: check test test-api soak bench-catalog bench-redis mutants deny fmt manifests generate build build-static run tidy
 check: ## Format, clippy, pure tests (at most 3 minutes; always before a commit)
 	$(call require,cargo,install Rust 1.95 or newer)
 	$(call require,cc,apt-get install gcc)
@@ -85,11 +87,17 @@ test: ## Every promise once: pure, on a real API server, end to end on the local
 test-api: ## Only the tests that need an API server: KUBEBUILDER_ASSETS=folder, or the local cluster's programs
 	@hack/stage "API server tests" cargo test --quiet $(call flags,$(API_FILES)) -- --test-threads 4
 	@hack/stage "a database's instances" cargo test --quiet $(call flags,$(INSTANCE_FILES)) -- --test-threads 2
+	$(call require,redis-server,hack/cluster/cluster programs)
+	@hack/stage "clusters of Redis" cargo test --quiet $(call flags,$(REDIS_FILES)) -- --test-threads 2
 soak: ## Figures and long random runs, to docs/figures/: PART=all|lease|proxy|many|random|olm|catalog|database RUNS=5 SECONDS=600 ROUNDS=20 FAULTS=100 BACKGROUND=true
 	@PART="$(PART)" RUNS="$(RUNS)" SOAK_SECONDS="$(SECONDS)" ROUNDS="$(ROUNDS)" FAULTS="$(FAULTS)" BACKGROUND="$(BACKGROUND)" hack/soak
 bench-catalog: build-static ## Judge and serve a large catalog, beside opm in one run; prints the table
 	@hack/cluster/cluster programs
 	cargo bench --quiet --bench catalog
+bench-redis: ## Bring slots to another shard of a real Redis Cluster, beside redis-cli in one run
+	$(call require,redis-server,hack/cluster/cluster programs)
+	$(call require,redis-cli,hack/cluster/cluster programs)
+	cargo bench --quiet --bench redis_reshard
 mutants: ## Seed known bugs one by one and see which the tests catch: NAMES=...
 	@hack/mutants $(NAMES)
 deny: ## Judge the dependencies: licences, sources, banned crates

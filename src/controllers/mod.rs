@@ -3,6 +3,7 @@
 pub mod common;
 pub mod database;
 pub mod my_proxy;
+pub mod redis_cluster;
 
 /// What flags and metrics call the kinds that have a controller.
 pub const KINDS: &[&str] = &["myproxy", "database"];

@@ -22,6 +22,7 @@ DEBIAN_PACKAGES=(
   "openssl /usr/bin/openssl"
   "nginx-light /usr/sbin/nginx"
   "postgresql-15 /usr/lib/postgresql/15/bin/postgres"
+  "redis-server /usr/bin/redis-server"
   "curl /usr/bin/curl"
   "jq /usr/bin/jq"
   "iproute2 /usr/sbin/ip"

@@ -12,7 +12,6 @@ use crate::olm::fbc::fold;
 use crate::olm::manifests::{list, text};
 use crate::olm::{Error, Tree, fbc, yaml};
 
-
 /// The files of a catalog of these documents, none of which is lost. What is of no package is in a file of its own.
 ///
 /// # Errors

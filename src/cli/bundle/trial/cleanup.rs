@@ -83,9 +83,9 @@ async fn cleanup(args: &Args) -> Result<String, Failure> {
     }
     // Among them what that plan has brought
     let (definitions, staying) = match args.definitions {
-        true => removable(&site, &trial, &removal)
-            .await
-            .map_err(|error| format!("the operator is gone, its definitions and its catalog are not: {error}"))?,
+        true => removable(&site, &trial, &removal).await.map_err(|error| {
+            format!("the operator is gone, its definitions and its catalog are not: {error}")
+        })?,
         false => (Vec::new(), kept),
     };
     for definition in &definitions {
@@ -147,9 +147,7 @@ async fn removable(
     let (mut definitions, mut staying) = (Vec::new(), Vec::new());
     for name in &removal.definitions {
         let found = site.reader.get(&DEFINITION, None, name).await;
-        let found = found.map_err(|refusal| {
-            format!("cannot read the definition {name}: {refusal}")
-        })?;
+        let found = found.map_err(|refusal| format!("cannot read the definition {name}: {refusal}"))?;
         match found.map(|found| Definition::of(trial, &found, &removal.sources)) {
             None => {}
             Some(Ok(definition)) => definitions.push(definition),
