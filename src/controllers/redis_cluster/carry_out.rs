@@ -77,20 +77,12 @@ pub async fn carry_out(step: &Step, means: Means<'_>) -> Result<Moved, CarryOutE
     if !(means.leads)() {
         return Err(CarryOutError::NotLeading);
     }
-    let (orders, is_done) = match step {
-        Step::Move(plan) => {
-            let moved = go_over(plan, means).await;
-            see_off(plan, &moved, means).await;
-            return Ok(moved);
-        }
-        Step::Grow { .. }
-        | Step::Shrink { .. }
-        | Step::RecordBootstrapped
-        | Step::Wait(_)
-        | Step::Degraded(_)
-        | Step::Settled => return Ok(Moved::default()),
-        step => orders(step, means.port),
-    };
+    if let Step::Move(plan) = step {
+        let moved = go_over(plan, means).await;
+        see_off(plan, &moved, means).await;
+        return Ok(moved);
+    }
+    let (orders, is_done) = orders(step, means.port);
     send(orders, is_done, means).await?;
     if let Step::FailOver { replica, .. } = step {
         taken_over(replica, means).await;
@@ -150,7 +142,7 @@ fn orders(step: &Step, port: u16) -> (Vec<(Node, Words)>, IsDone) {
             let orders = at.iter().map(|node| (*node, cluster("FORGET").and(lost)));
             (orders.collect(), |why| why.contains("Unknown node"))
         }
-        // Of these nodes hear nothing, or each slot by itself
+        // Of these nodes hear nothing, or of each slot by itself
         Step::Move(_)
         | Step::Grow { .. }
         | Step::Shrink { .. }

@@ -1,6 +1,9 @@
 //! A Redis Cluster in memory, with what of Redis 7.0.15 matters to a controller: each node has a view of its own, which gossip brings together; slots go
 //! by configEpoch, and whoever loses one deletes its keys; failures are found and replicas elected; keys are served, asked for and moved.
 //!
+//! Simpler than Redis: a replica has all that it lacks at each tick, handshakes and planned failovers take no time, no answer of a MIGRATE is lost, nothing but pods is cut off, and nobody
+//! deletes keys. `tests/redis_cluster.rs` is there for that.
+//!
 //! Deterministic: whatever happens by chance comes from a seed.
 
 mod client;
