@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Error;
 use super::contents::label;
 use super::manifests::{Manifests, is_kind, list, name, text};
-use super::permissions::RBAC;
+use super::permissions::{RBAC, bindings};
 
 /// The account of pods that name none. Every namespace has one.
 const DEFAULT: &str = "default";
@@ -163,8 +163,7 @@ fn home(manifests: &Manifests, deployment: &Value) -> Result<String, Error> {
     if let Some(said) = said.into_iter().find(|said| !said.is_empty()) {
         return Ok(said.to_owned());
     }
-    let bindings = ["RoleBinding", "ClusterRoleBinding"].map(|kind| manifests.of_kind(RBAC, kind));
-    let named = bindings.into_iter().flatten().flat_map(subjects);
+    let named = bindings(manifests).flat_map(|binding| subjects(&binding.body));
     let named = named.filter(|subject| subject.name == account && !subject.namespace.is_empty());
     let namespaces: BTreeSet<&str> = named.map(|subject| subject.namespace).collect();
     let is_clear = account != DEFAULT || object.is_some();
@@ -220,10 +219,7 @@ pub(super) fn strangers(manifests: &Manifests, accounts: &Accounts) -> Vec<Strin
     let is_stranger = |account: &Named<'_>| {
         accounts.is_home(account.namespace) && !accounts.has(*account) && !has_object(*account)
     };
-    let bindings = manifests.iter().filter(|manifest| {
-        is_kind(&manifest.body, RBAC, "RoleBinding") || is_kind(&manifest.body, RBAC, "ClusterRoleBinding")
-    });
-    let told = bindings.flat_map(|binding| {
+    let told = bindings(manifests).flat_map(|binding| {
         let strangers = subjects(&binding.body).filter(is_stranger);
         strangers.map(move |account| {
             let names: Vec<&str> = accounts.names().collect();
@@ -242,8 +238,9 @@ pub(super) fn strangers(manifests: &Manifests, accounts: &Accounts) -> Vec<Strin
 /// Deployments to whose accounts no binding gives rights, where there are bindings for accounts as which no Deployment runs: a slip in a name or a namespace, more
 /// often than not.
 pub(super) fn without_rights(manifests: &Manifests, deployments: &[Value]) -> Vec<String> {
-    let bindings = ["RoleBinding", "ClusterRoleBinding"].map(|kind| manifests.of_kind(RBAC, kind));
-    let named: Vec<Named<'_>> = bindings.into_iter().flatten().flat_map(subjects).collect();
+    let named: Vec<Named<'_>> = bindings(manifests)
+        .flat_map(|binding| subjects(&binding.body))
+        .collect();
     let runs_as = |deployment: &Value, account: &Named<'_>| {
         let own = home(manifests, deployment).unwrap_or_default();
         let is_near = account.namespace.is_empty() || own.is_empty() || account.namespace == own;

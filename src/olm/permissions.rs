@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::accounts::{Accounts, subjects};
 use super::contents::label;
-use super::manifests::{Manifests, is_kind, list, name, text};
+use super::manifests::{Manifest, Manifests, is_kind, list, name, text};
 use super::{Error, aggregation};
 
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
@@ -101,12 +101,16 @@ impl Permissions {
     }
 }
 
+/// Bindings of either kind, with their files.
+pub(super) fn bindings(manifests: &Manifests) -> impl Iterator<Item = &Manifest> {
+    manifests.iter().filter(|manifest| {
+        is_kind(&manifest.body, RBAC, "RoleBinding") || is_kind(&manifest.body, RBAC, "ClusterRoleBinding")
+    })
+}
+
 /// Bindings to roles that the manifests do not hold. A ClusterRole that every cluster has is meant; a Role is in the operator's own namespace, where nobody else makes one.
 pub(super) fn to_nothing(manifests: &Manifests) -> Vec<String> {
-    let bindings = manifests.iter().filter(|manifest| {
-        is_kind(&manifest.body, RBAC, "RoleBinding") || is_kind(&manifest.body, RBAC, "ClusterRoleBinding")
-    });
-    let told = bindings.filter_map(|binding| {
+    let told = bindings(manifests).filter_map(|binding| {
         let (kind, role) = role_of(&binding.body);
         let is_there = manifests.of_kind(RBAC, &kind).any(|it| name(it) == role);
         let is_of_the_cluster = kind == "ClusterRole" && is_of_every_cluster(&role);

@@ -102,6 +102,15 @@ async fn ask_one(wire: &dyn Wire, ip: IpAddr) -> Result<Report, Unclear> {
     report(text(nodes).parse()?, &text(cluster), &text(info), keys)
 }
 
+/// What a node knows of its cluster by now, if it says so.
+pub(super) async fn view(wire: &dyn Wire, ip: IpAddr, patience: Duration) -> Option<View> {
+    let replies = wire
+        .send(ip, &[Words::of(["CLUSTER", "NODES"])], patience)
+        .await
+        .ok()?;
+    replies.first()?.text()?.parse().ok()
+}
+
 /// What a node says of itself, from its answers.
 fn report(view: View, cluster: &str, info: &str, keys: u64) -> Result<Report, Unclear> {
     let (cluster, info) = (Fields::of(cluster), Fields::of(info));

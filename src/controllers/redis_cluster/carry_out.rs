@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::time::{Instant, sleep};
 
+use super::ask::view;
 use super::go_over::{Moved, go_over};
-use super::topology::nodes::View;
 use super::topology::scene::Node;
 use super::topology::slots::Slots;
 use super::topology::step::{FailOver, Meeting, Move, Step, Why};
@@ -219,7 +219,7 @@ async fn send(orders: Vec<(Node, Words)>, is_done: IsDone, means: Means<'_>) -> 
 async fn taken_over(replica: &Node, means: Means<'_>) {
     let end = Instant::now() + TAKES_OVER;
     while Instant::now() < end {
-        let view = view(replica, means).await;
+        let view = view(means.wire, replica.ip, ANSWER).await;
         if view.is_some_and(|view| view.myself.flags.primary) {
             return;
         }
@@ -233,15 +233,8 @@ async fn see_off(plan: &Move, moved: &Moved, means: Means<'_>) {
     if plan.why != Why::Drain || moved.slots.is_empty() {
         return;
     }
-    let view = view(&plan.from, means).await;
+    let view = view(means.wire, plan.from.ip, ANSWER).await;
     if view.is_some_and(|view| view.myself.slots.is_empty()) {
         sleep(LEAVE).await;
     }
-}
-
-/// What a node knows by now, if it says so.
-async fn view(node: &Node, means: Means<'_>) -> Option<View> {
-    let asked = [Words::of(["CLUSTER", "NODES"])];
-    let replies = means.wire.send(node.ip, &asked, ANSWER).await.ok()?;
-    replies.first()?.text()?.parse().ok()
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures::future::{join, join_all};
 use tokio::time::{Instant, sleep};
 
+use super::ask::view;
 use super::carry_out::Means;
 use super::topology::moving::{Answer, Command, Mover, Next};
-use super::topology::nodes::View;
 use super::topology::slots::{Slot, Slots};
 use super::topology::step::Move;
 use super::wire::{Reply, Words};
@@ -185,10 +185,7 @@ fn waits(command: &Command) -> bool {
 
 /// Looks once whether a node knows by now whose slots are.
 async fn looked(ip: IpAddr, looks: Vec<UnderWay>, means: Means<'_>) -> Vec<(UnderWay, Option<Answer>)> {
-    let asked = [Words::of(["CLUSTER", "NODES"])];
-    let replies = means.wire.send(ip, &asked, HEARD).await.unwrap_or_default();
-    let text = replies.first().and_then(Reply::text);
-    let view = text.and_then(|text| text.parse::<View>().ok());
+    let view = view(means.wire, ip, HEARD).await;
     let knows = |command: &Command| match (command, &view) {
         (Command::AwaitOwner { slot, owner, .. }, Some(view)) => {
             view.of(*owner).is_some_and(|known| known.slots.contains(*slot))

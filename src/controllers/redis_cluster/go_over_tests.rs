@@ -8,6 +8,7 @@ use rstest::rstest;
 use super::*;
 use crate::controllers::redis_cluster::topology::nodes::NodeId;
 use crate::controllers::redis_cluster::topology::scene::{Node, Place};
+use crate::controllers::redis_cluster::topology::step::{Moving, Why};
 use crate::controllers::redis_cluster::wire::{Wire, WireError};
 
 /// Nobody.
@@ -120,23 +121,27 @@ fn what_is_secret_in_a_command_is_not_printed() {
     assert_eq!(printed, "DEL");
 }
 
-/// Whoever cannot be reached keeps nobody waiting.
-#[tokio::test]
-async fn where_nobody_answers_it_stops_at_the_first_slots() {
-    let plan = Move {
+/// A hundred slots that go to a shard without replicas.
+fn plan() -> Move {
+    Move {
         from: node(0),
         to: node(1),
         slots: "0-99".parse().unwrap(),
         others: Vec::new(),
         replicas: Vec::new(),
-        how: crate::controllers::redis_cluster::topology::step::Moving::Hot,
-        why: crate::controllers::redis_cluster::topology::step::Why::Rebalance,
-    };
+        how: Moving::Hot,
+        why: Why::Rebalance,
+    }
+}
+
+/// Whoever cannot be reached keeps nobody waiting.
+#[tokio::test]
+async fn where_nobody_answers_it_stops_at_the_first_slots() {
     let means = Means {
         until: Instant::now() + Duration::from_secs(9),
         ..means(None)
     };
-    let moved = go_over(&plan, means).await;
+    let moved = go_over(&plan(), means).await;
     let (slot, why) = moved.stopped.unwrap();
     assert_eq!((slot.number(), moved.slots.len()), (0, 0));
     assert_eq!(why, "it cannot be reached: gone, while it was opened");
@@ -145,19 +150,10 @@ async fn where_nobody_answers_it_stops_at_the_first_slots() {
 /// Whoever does not lead any more sends nothing.
 #[tokio::test]
 async fn whoever_does_not_lead_any_more_moves_nothing() {
-    let plan = Move {
-        from: node(0),
-        to: node(1),
-        slots: "0-99".parse().unwrap(),
-        others: Vec::new(),
-        replicas: Vec::new(),
-        how: crate::controllers::redis_cluster::topology::step::Moving::Hot,
-        why: crate::controllers::redis_cluster::topology::step::Why::Rebalance,
-    };
     let means = Means {
         until: Instant::now() + Duration::from_secs(9),
         leads: &|| false,
         ..means(None)
     };
-    assert_eq!(go_over(&plan, means).await, Moved::default());
+    assert_eq!(go_over(&plan(), means).await, Moved::default());
 }

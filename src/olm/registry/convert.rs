@@ -102,7 +102,7 @@ fn properties(bundle: &Bundle<'_>) -> Vec<api::Property> {
     let told = bundle
         .properties
         .iter()
-        .filter(|property| !matches!(&*property.kind, "olm.bundle.object" | "olm.csv.metadata"));
+        .filter(|property| !matches!(&*property.kind, blob::OBJECT | "olm.csv.metadata"));
     told.filter_map(|property| {
         let value = json::canonical(property.value?).ok()?;
         let r#type = property.kind.to_string();
@@ -124,7 +124,7 @@ pub(super) struct Large {
 /// When one of the two is not what it was when the catalog was read.
 pub(super) fn large(bundle: &Bundle<'_>, package: &blob::Package<'_>) -> Result<Large, serde_json::Error> {
     let mut objects = Vec::new();
-    for (_, value) in bundle.values("olm.bundle.object") {
+    for (_, value) in bundle.values(blob::OBJECT) {
         let object: Object<'_> = fold::from_str(value.get())?;
         objects.push(manifest(&object)?);
     }

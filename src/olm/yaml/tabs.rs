@@ -17,7 +17,8 @@ const MOST: usize = 64 << 20;
 /// The text with spaces for such tabs. Only the parser knows what is a key and what a text, so it is asked again after each.
 pub(super) fn mended(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
-    if !text.contains('\t') {
+    let begins_with_tab = |line: &str| line.trim_start_matches(' ').starts_with('\t');
+    if !text.contains(":\t") && !text.lines().any(begins_with_tab) {
         return text;
     }
     let mut left = MOST / text.len().max(1);

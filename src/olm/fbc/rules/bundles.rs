@@ -55,7 +55,7 @@ impl<'b> Judge<'_, 'b> {
 
     fn images(&mut self) {
         let bundle = self.bundle;
-        let has_objects = bundle.values("olm.bundle.object").next().is_some();
+        let has_objects = bundle.values(blob::OBJECT).next().is_some();
         match &*bundle.image {
             "" if has_objects => {}
             "" => self.found(
@@ -92,7 +92,7 @@ impl<'b> Judge<'_, 'b> {
         if !self.bundle.image.is_empty() {
             return;
         }
-        let objects = self.bundle.values("olm.bundle.object");
+        let objects = self.bundle.values(blob::OBJECT);
         let texts = objects.filter_map(|(_, value)| {
             let object: Object<'_> = documents::part(value.get()).ok()?;
             decode(&object.data).ok()
@@ -249,7 +249,7 @@ fn check_value(kind: &str, value: &RawValue) -> Result<(), String> {
         documents::part(value.get()).map_err(told)
     }
     // Of the two others less is sent than is there, and what it is they tell by themselves
-    if !matches!(kind, "olm.csv.metadata" | "olm.bundle.object") {
+    if !matches!(kind, "olm.csv.metadata" | blob::OBJECT) {
         json::check_numbers(value.get())?;
     }
     match kind {
@@ -258,7 +258,7 @@ fn check_value(kind: &str, value: &RawValue) -> Result<(), String> {
         "olm.gvk" | "olm.gvk.required" => shaped::<Gvk<'_>>(value).map(drop),
         "olm.channel" => shaped::<ChannelProperty<'_>>(value).map(drop),
         "olm.csv.metadata" => shaped::<Metadata<'_>>(value).map(drop),
-        "olm.bundle.object" => {
+        blob::OBJECT => {
             let object: Object<'_> = shaped(value)?;
             let text = decode(&object.data).map_err(|why| format!("data: {why}"))?;
             documents::parse(&text)

@@ -39,7 +39,7 @@ pub(in super::super) fn of_bundle(bundle: &blob::Bundle<'_>) -> usize {
     let mut most = FRAME + bundle.image.len();
     for property in &bundle.properties {
         match (&*property.kind, property.value) {
-            ("olm.bundle.object", Some(value)) => most += of_object(value),
+            (blob::OBJECT, Some(value)) => most += of_object(value),
             ("olm.csv.metadata", Some(value)) => most += OF_CSV * of_metadata(value.get()),
             (kind, value) => most += kind.len() + OF_PROPERTY * length(value) + 64,
         }
